@@ -1,4 +1,4 @@
-"""Processor time of pinproxy beside its peers, for the same work, in one run: see README.md here."""
+"""Compares pinproxy's processor time with that of other proxies in one run. See README.md."""
 
 import argparse
 import os
@@ -22,7 +22,7 @@ KINDS = {
     "mitmproxy": Mitmproxy,
 }
 
-#: Each returns how much was done, or the processor time that counts and how much was done in it.
+#: Each returns the amount of work, or a pair of the processor time and the work done in it.
 WORKS = {
     "keep-alive 1 KiB, 32 connections (µs/request)": lambda o, b, s, g: load.keep_alive(b, s, g, 32, "1k", o.seconds),
     "keep-alive 16 KiB, 32 connections (µs/request)": lambda o, b, s, g: load.keep_alive(b, s, g, 32, "16k", o.seconds),
@@ -54,12 +54,12 @@ WORKS = {
     "bulk 100 MB through a tunnel (s/GB)": lambda o, b, s, g: load.bulk(b, s, g, 3, "tunnel"),
 }
 
-#: A quick run leaves these out, since their clients take long to connect.
+#: Works that a quick run skips, because their clients take long to connect.
 NOT_QUICK = ("1,000 connections", "5,000 connections")
 
 
 def measure(options, bench, origin, servers):
-    """work → server → one figure a round: seconds of processor time by units of work."""
+    """Returns work → server → one figure per round: seconds of processor time per unit."""
     figures = {work: {name: [] for name in servers} for work in WORKS}
     names = list(servers)
     for server in servers.values():
@@ -81,7 +81,7 @@ def measure(options, bench, origin, servers):
 
 
 def latencies(options, bench, origin, servers):
-    """What a proxy adds to the time of a request, at half of what nginx's worker can do at most on this machine."""
+    """Measures the latency that each proxy adds. The rate is half the maximum of nginx's worker on this machine."""
     timed = {
         "origin": origin,
         **{name: servers[name] for name in ("shipped", "pinproxy", "nginx", "haproxy") if name in servers},
@@ -100,7 +100,7 @@ def latencies(options, bench, origin, servers):
         for name, rounds in figures.items()
     }
     print(
-        f"\n{rate:.0f} requests a second over 32 connections, beyond what the origin takes without a proxy "
+        f"\nLatency added at {rate:.0f} requests a second over 32 connections, compared with no proxy "
         f"(p50 {median['origin'][0]:.0f} µs, p99 {median['origin'][1]:.0f}):"
     )
     for name in names[1:]:
@@ -111,7 +111,7 @@ def latencies(options, bench, origin, servers):
 
 
 def table(figures, names):
-    """Medians, and of the ratios within each round the median and the range."""
+    """Formats the medians, and the median and range of the ratios within each round."""
     subject = names[0]
     yield "| work | " + " | ".join(names) + " | " + " | ".join(f"{subject} / {n}" for n in names[1:]) + " |"
     yield "|---" * (2 * len(names)) + "|"
@@ -130,26 +130,26 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pinproxy", default=".build/release/pinproxy", help="the release executable")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=int, default=4, help="of each keep-alive run")
-    parser.add_argument("--connections", type=int, default=1200, help="of each new-connection run")
+    parser.add_argument("--seconds", type=int, default=4, help="seconds per keep-alive run")
+    parser.add_argument("--connections", type=int, default=1200, help="connections per new-connection run")
     parser.add_argument(
         "--subject",
         default="shipped",
         choices=["shipped", "pinproxy"],
-        help="with its access log, or without, as the peers are",
+        help="with its access log, or without one like the peers",
     )
     parser.add_argument(
         "--peers",
         default="pinproxy,nginx,haproxy,squid",
-        help="comma-separated; mitmproxy too, if make bench has installed it",
+        help="comma-separated; mitmproxy only if make bench has installed it",
     )
-    parser.add_argument("--idle", type=int, default=10000, help="idle clients whose memory is measured; 0: none")
+    parser.add_argument("--idle", type=int, default=10000, help="idle clients for the memory measurement; 0 skips it")
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="two short rounds beside nginx and HAProxy alone, in two minutes: for a first look",
+        help="two short rounds against nginx and HAProxy only, in two minutes",
     )
-    parser.add_argument("--only", help="a part of the name of the works to do")
+    parser.add_argument("--only", help="run only works whose name contains this")
     options = parser.parse_args()
     Pinproxy.executable = os.path.abspath(options.pinproxy)
     crowd.raise_descriptor_limit()
@@ -167,7 +167,7 @@ def main():
         try:
             for name in names:
                 servers[name] = KINDS[name](bench, origin)
-            # First, since it could otherwise reuse what was allocated under load.
+            # This comes first, since memory allocated under load could otherwise be reused.
             idle = {}
             if options.idle:
                 memory.warm(servers.values(), origin)

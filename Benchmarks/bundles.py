@@ -1,5 +1,5 @@
-"""What a signed bundle costs a machine: to verify its file, and to put it into force, beside a reload of a pin file
-with the same entries, in turns. See README.md here."""
+"""Measures the cost of a signed bundle: verifying its file, and putting it into force. A reload of a pin file with the
+same entries alternates with it for comparison. See README.md."""
 
 import argparse
 import os
@@ -16,11 +16,11 @@ PIN = "sha256/" + "A" * 43 + "="
 
 
 class Bundled(Pinproxy):
-    """Its policy comes from a bundle."""
+    """A proxy with its policy from a bundle."""
 
 
 class Bundle:
-    """The bundle's file, which the origin serves."""
+    """The bundle's file, as the origin serves it."""
 
     def __init__(self, bench, entries):
         self.bench, self.entries = bench, entries
@@ -46,17 +46,17 @@ class Bundle:
         self.run("sign", self.file, "--role", role, "--key-file", self.key_file)
 
     def publish(self):
-        """The next version."""
+        """Publishes the next version."""
         self.version += 1
         pins = self.bench.write("policy/pins.yaml", self.entries)
-        # The proxy's own file has a tunnel.
+        # The proxy's own pin file contains a tunnel.
         self.run("create", self.file, "--pins", pins, "--expires", "90d", "--local", "any")
         self.sign("bundle")
         self.run("timestamp", self.file, "--expires", "7d")
         self.sign("timestamp")
         fresh = self.served.with_suffix(".new")
         fresh.write_bytes(self.file.read_bytes())
-        # nginx's ETag is made of seconds and length.
+        # nginx derives its ETag from the time in seconds and the length.
         os.utime(fresh, (self.version, self.version))
         fresh.rename(self.served)
 
@@ -67,25 +67,25 @@ def entries(count):
 
 
 def wait(log, version):
-    """Until a version is in force: the log says so."""
+    """Waits until the log reports that a version is in force."""
     until = time.monotonic() + 60
     while not re.search(rf"policy\.accepted.*version\W+{version}\b", log.read_text(errors="replace")):
         if time.monotonic() > until:
             raise SystemExit(f"version {version} wasn't put into force:\n{log.read_text(errors='replace')[-2000:]}")
         time.sleep(0.05)
-    # Then the former snapshot is released.
+    # By then the previous snapshot has been released.
     time.sleep(0.5)
 
 
 def spent(server, work):
-    """Milliseconds of processor time."""
+    """The server's processor time, in milliseconds."""
     before = server.processor_seconds()
     work()
     return (server.processor_seconds() - before) * 1e3
 
 
 def used(command):
-    """Milliseconds of processor time of a program."""
+    """A program's processor time, in milliseconds."""
     before = os.times()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     after = os.times()
@@ -130,7 +130,7 @@ def main():
     middle = {name: statistics.median(values) for name, values in figures.items()}
     size = len(text) / 1e6
     print(f"{options.entries:,} entries, {size:.1f} MB; medians of {options.rounds}, milliseconds of processor time")
-    print(f"bundle verify: {middle['verify']:.0f}, of which the program's start {middle['version']:.0f}")
+    print(f"bundle verify: {middle['verify']:.0f}, of which program start {middle['version']:.0f}")
     print(
         f"a new bundle put into force: {middle['bundle']:.0f}; a reload of the same pin file {middle['reload']:.0f} "
         f"({middle['bundle'] / middle['reload']:.2f})"

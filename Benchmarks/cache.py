@@ -1,5 +1,5 @@
-"""What a response from the cache costs: of 1 KiB and 16 KiB from memory, and of 10 MB from disk. pinproxy with a cache
-beside nginx's proxy_cache, and beside pinproxy without one, in turns. See README.md here."""
+"""Measures the cost of a cached response. The cases are 1 KiB and 16 KiB from memory, and 10 MB from disk. pinproxy
+with a cache alternates with nginx's proxy_cache and with pinproxy without a cache. See README.md."""
 
 import argparse
 import pathlib
@@ -13,7 +13,7 @@ from peers import HOST, NGINX, Bench, Origin, Pinproxy, Server, free_port
 
 
 class CachingNginx(Server):
-    """A reverse proxy with proxy_cache, TLS on both sides, verifying the origin."""
+    """A reverse proxy with proxy_cache and TLS on both sides; it verifies the origin."""
 
     def __init__(self, bench, origin):
         port = free_port()
@@ -36,7 +36,7 @@ class CachingNginx(Server):
 
 
 def requests(bench, server, origin, document, seconds):
-    """Microseconds of processor time for a request of 32 connections; what the connections cost is left out."""
+    """Microseconds of processor time per request over 32 connections, without the cost of the connections."""
     prefix, url, host = load.forward(bench, server, origin, document)
     command = [*prefix, "wrk", "-t", "1", "-c", "32", "-d", f"{seconds}s", "-H", f"Host: {host}", url]
     subprocess.run([*command[:-4], "1s", *command[-3:]], check=True, stdout=subprocess.DEVNULL)
@@ -54,7 +54,7 @@ def requests(bench, server, origin, document, seconds):
 
 
 def bulk(server, origin, times=20):
-    """Milliseconds of processor time for 10 MB by curl."""
+    """Milliseconds of processor time for 10 MB with curl."""
     way = (
         ["--proxy", f"http://127.0.0.1:{server.port}"]
         if server.way == "connect"

@@ -1,4 +1,4 @@
-"""What callgrind wrote: instructions in all and by function, and who called whom how often."""
+"""Reads callgrind's output: instructions in total and by function, and call counts by caller."""
 
 import collections
 import re
@@ -6,18 +6,18 @@ import subprocess
 
 
 class Profile:
-    """Of some threads. Names are the program's own, mangled. Needs --compress-strings=no --compress-pos=no."""
+    """The profile of some threads. Names are mangled. It requires --compress-strings=no --compress-pos=no."""
 
     def __init__(self):
         self.instructions = 0
-        #: Of a function itself and of all that it calls.
+        #: Instructions of the function itself, and including its callees.
         self.inclusive = collections.Counter()
-        #: By caller and callee.
+        #: Call counts by caller and callee.
         self.calls = collections.Counter()
 
     @classmethod
     def of(cls, paths, but):
-        """Of the threads that wrote these files, but those in which a function with a certain part in its name ran."""
+        """Reads the profile of these files. Threads that ran a function whose name contains `but` are left out."""
         whole = cls()
         for path in paths:
             thread = cls()
@@ -48,22 +48,22 @@ class Profile:
                     awaits_cost = False
 
     def called(self, callees, but=()):
-        """How often these functions were called, not counting calls by some callers."""
+        """How often these functions were called, excluding calls by certain callers."""
         return sum(count for (caller, callee), count in self.calls.items() if callee in callees and caller not in but)
 
     def cost(self, functions):
-        """Instructions of one call of these, with all that they call."""
+        """Instructions per call of these functions, including callees."""
         calls = self.called(functions)
         return sum(self.inclusive[function] for function in functions) / calls if calls else None
 
 
 def plain(name):
-    """callgrind tells apart how deep a function calls itself: name'2."""
+    """Removes the suffix by which callgrind tells recursion levels apart: name'2."""
     return re.sub(r"'\d+$", "", name.strip())
 
 
 def named(executable, pattern):
-    """The mangled names of the functions whose Swift name fits a pattern as a whole."""
+    """The mangled names of the functions whose demangled Swift name matches the whole pattern."""
     symbols = subprocess.check_output(["nm", executable], text=True)
     mangled = [line.split()[2] for line in symbols.splitlines() if len(line.split()) == 3 and line.split()[1] in "tT"]
     said = subprocess.run(

@@ -1,5 +1,5 @@
-"""Counts instructions and allocations of pinproxy's inner loop, and compares them with those of expected.json: the exit
-status is 1 if something has become dearer. `--write` makes what is counted now what is expected."""
+"""Counts instructions and allocations of pinproxy's inner loop, and compares them with expected.json. The exit status
+is 1 if a count has grown. `--write` saves the current counts as the expected ones."""
 
 import argparse
 import json
@@ -11,14 +11,14 @@ from callgrind import named
 from instructions import CountedWithLog, profiles
 from peers import Bench, Origin
 
-#: Allocations of work that depends on the clock, spread over the units.
+#: Allocations that depend on the clock, averaged over the units.
 SLACK = 0.3
 EXPECTED = pathlib.Path(__file__).parent / "expected.json"
 ALLOCATORS = {"malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc", "memalign"}
-#: All of OpenSSL's allocations go through these.
+#: All of OpenSSL's allocations go through these functions.
 OPENSSL = {"CRYPTO_malloc", "CRYPTO_zalloc", "CRYPTO_realloc", "CRYPTO_clear_realloc"}
 
-#: One call of each, with everything that it calls: its description, its Swift name, and the run it is in.
+#: One call of each, including callees: its description, its Swift name, and the run that contains it.
 FUNCTIONS = [
     ("log line", r"AccessLog\.write\(_:now:\)", "logged exchange"),
     ("request head", r"HeadParser\.parseRequest\(_:into:\)", "exchange"),
@@ -28,11 +28,11 @@ FUNCTIONS = [
 
 
 def per_unit(short, long, units):
-    """Instructions of one unit, its own allocations and those of OpenSSL."""
+    """Instructions per unit, the program's own allocations, and OpenSSL's."""
     own = [profile.called(ALLOCATORS, but=OPENSSL) for profile in (short, long)]
     openssl = [profile.called(ALLOCATORS) - count for profile, count in zip((short, long), own)]
     if not own[0] or not openssl[0]:
-        raise SystemExit("no allocation was seen at all: callgrind doesn't know the allocators by name")
+        raise SystemExit("no allocations counted: callgrind doesn't know the allocators by name")
     return {
         "instructions": round((long.instructions - short.instructions) / units),
         "allocations": round((own[1] - own[0]) / units, 2),
@@ -53,7 +53,7 @@ def counted(executable):
         finally:
             origin.stop()
     counts = {name: per_unit(*run) for name, run in runs.items()}
-    # How many lines reach the log's thread together depends on the clock.
+    # The number of lines per batch of the log's thread depends on the clock.
     del counts["logged exchange"]["instructions"]
     for what, pattern, run in FUNCTIONS:
         functions = named(executable, pattern)
@@ -66,11 +66,9 @@ def counted(executable):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pinproxy", required=True, help="the release binary, not stripped")
+    parser.add_argument("--pinproxy", required=True, help="the release binary, unstripped")
     parser.add_argument("--expected", default=EXPECTED, type=pathlib.Path)
-    parser.add_argument(
-        "--tolerance", type=float, help="the part by which a count may be larger; else what the file says"
-    )
+    parser.add_argument("--tolerance", type=float, help="the fraction by which a count may grow; by default the file's")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     counts = counted(options.pinproxy)
@@ -90,9 +88,7 @@ def main():
             failed += verdict == "DEARER"
             print(f"{what + ', ' + kind:44} {count:>12,} expected {wanted or 0:>12,}  {verdict}")
     if failed:
-        print(
-            f'{failed} of these are more than {options.expected.name} allows: see Benchmarks/README.md, "What it costs"'
-        )
+        print(f'{failed} counts exceed {options.expected.name}: see Benchmarks/README.md, "What it costs"')
     return 1 if failed else 0
 
 

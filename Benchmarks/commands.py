@@ -1,5 +1,5 @@
-"""What commands that people wait for take beside a running proxy: `exec`, `env`, and the start of the program alone.
-See README.md here."""
+"""Measures commands that people wait for: `exec`, `env`, and the program's start alone. They run while a proxy is
+running. See README.md."""
 
 import argparse
 import os
@@ -13,7 +13,7 @@ from peers import Bench, Origin, Pinproxy
 
 
 def used():
-    """Seconds of processor time of the children that have ended."""
+    """Seconds of processor time of the children that have exited."""
     times = os.times()
     return times.children_user + times.children_system
 
@@ -25,7 +25,7 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="pinproxy-commands.") as directory:
         bench = Bench(directory)
-        # A package installs it without symbols.
+        # The package installs it stripped.
         Pinproxy.executable = str(bench.path("stripped"))
         shutil.copy(options.pinproxy, Pinproxy.executable)
         subprocess.run(["strip", Pinproxy.executable], check=True)
@@ -42,7 +42,7 @@ def main():
             }
             figures = {name: [] for name in commands}
             environment = {**os.environ, "XDG_STATE_HOME": str(bench.path("pinproxy/state"))}
-            # The first run makes the trust bundle.
+            # The first run creates the trust bundle.
             for turn in range(options.runs + 1):
                 for name, command in commands.items():
                     before, began = used(), time.monotonic()

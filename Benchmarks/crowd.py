@@ -1,4 +1,4 @@
-"""Many clients at one time, held by a few processes: each has a connection of its own, which stays."""
+"""Simulates many concurrent clients in a few processes. Each has a persistent connection of its own."""
 
 import multiprocessing
 import os
@@ -14,7 +14,7 @@ PROCESSES = 4
 
 
 def raise_descriptor_limit(wanted=65536):
-    """Of this process and those that it starts: the shipped unit has LimitNOFILE=65536 as well."""
+    """Raises the limit of this process and its children. The shipped unit has LimitNOFILE=65536 as well."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < wanted:
         try:
@@ -25,8 +25,8 @@ def raise_descriptor_limit(wanted=65536):
 
 
 class Crowd:
-    """Clients of a server, as many as were asked for. What is asked of them they do one after the other, in
-    ``PROCESSES`` processes at one time."""
+    """A number of clients of one server. Clients act one after the other, in up to ``PROCESSES`` processes at a
+    time."""
 
     def __init__(self, server, origin):
         context = multiprocessing.get_context("fork")
@@ -53,29 +53,30 @@ class Crowd:
         return answers
 
     def come(self, count, kind="inside", path="/1k", names=None, waits=True):
-        """More clients, each with a connection and a request.
+        """Adds clients, each with a connection and a request.
 
-        - kind: "inside" TLS that the proxy opens, "h2" the same with HTTP/2, "tunnel" of TLS that it doesn't, "plain"
-          TCP alone.
-        - names: a format of the host name of each, by a number.
-        - waits: for the response to each, before the next comes."""
+        - kind: "inside": TLS that the proxy intercepts; "h2": the same with HTTP/2; "tunnel": TLS it tunnels; "plain":
+          only TCP.
+        - names: a format for each client's host name, filled with a number.
+        - waits: for each client's response before the next client connects."""
         return self._all("come", count, kind=kind, path=path, names=names, waits=waits)
 
     def visit(self, count, names):
-        """So many clients that come one after the other, each for a name of its own, have a response and go."""
+        """Runs clients in sequence, each with its own host name. A client makes one exchange and closes its
+        connection."""
         self._all("visit", count, names=names)
 
     def ask(self, path="/1k"):
-        """Each client sends a request and has its response."""
+        """Each client sends a request and reads the response."""
         return sum(self._all("ask", path=path))
 
     def hear(self):
-        """Reads the responses that were not waited for; how many were good, and what the others were."""
+        """Reads the outstanding responses. Returns how many were good, and what the others were."""
         answers = self._all("hear")
         return sum(good for good, _ in answers), [bad for _, some in answers for bad in some]
 
     def burst(self, count):
-        """So many TCP connections begun at once, each with a request to the proxy itself, and the seconds until each
+        """Opens TCP connections all at once, each with a request to the proxy itself. Returns the seconds until each
         was answered."""
         return sorted(second for part in self._all("burst", count) for second in part)
 
@@ -84,7 +85,7 @@ class Crowd:
 
     def end(self):
         for process, pipe in self.members:
-            # Closing this end would go unnoticed: processes that were made later hold it too.
+            # Closing this end alone has no effect: processes started later hold it too.
             pipe.send(None)
             process.join()
             pipe.close()
@@ -143,8 +144,8 @@ class _Members:
         secure.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
 
     def _ask_by_streams(self, connection, name, path):
-        """A connection of HTTP/2 (RFC 9113) that has had one response: its head by literals, which need no table of
-        HPACK."""
+        """Sends a request on an HTTP/2 connection (RFC 9113) after its first response. The fields are literals, which
+        need no HPACK table."""
         context = load.context_without_trust()
         context.set_alpn_protocols(["h2"])
         secure = context.wrap_socket(connection, server_hostname=name)
@@ -219,7 +220,7 @@ class _Members:
         import selectors
 
         selector = selectors.DefaultSelector()
-        # A request to the proxy itself: it is answered directly, with no host to look up.
+        # A request to the proxy itself: it is answered directly, without a lookup.
         request = b"GET / HTTP/1.1\r\nHost: nobody.test\r\n\r\n"
         began = {}
         for _ in range(count):

@@ -1,5 +1,5 @@
-"""Whether the memory of a proxy stays as it is: over a million exchanges, and over ten thousand reloads. Ends with 1 if
-it grows. See README.md here."""
+"""Checks that a proxy's memory doesn't grow over a million exchanges and ten thousand reloads. The exit status is 1 if
+it does. See README.md."""
 
 import argparse
 import http.client
@@ -16,12 +16,12 @@ import load
 from names import Names
 from peers import Bench, Origin, Shipped
 
-#: How much the last quarter may exceed the second, in KiB: an allocator's usual fluctuation.
+#: KiB by which the last quarter may exceed the second: normal fluctuation of an allocator.
 ALLOWED = 1024
 
 
 class Control:
-    """The control socket of a proxy."""
+    """A client of the proxy's control socket."""
 
     def __init__(self, path):
         self.path = str(path)
@@ -40,7 +40,7 @@ class Control:
 
 
 class Watched:
-    """Samples of a server's memory by how much it has done."""
+    """Samples a server's memory against the amount of work done."""
 
     def __init__(self, server):
         self.server = server
@@ -50,7 +50,7 @@ class Watched:
         self.samples.append((done, self.server.memory()[1]))
 
     def verdict(self, what, unit):
-        """The slope by least squares over the last three quarters, and the medians of the quarters."""
+        """The least-squares slope over the last three quarters, and the median of each quarter."""
         done = [a for a, _ in self.samples]
         own = [b for _, b in self.samples]
         quarter = len(own) // 4
@@ -58,7 +58,7 @@ class Watched:
         slope = statistics.linear_regression(done[quarter:], own[quarter:]).slope
         grown = quarters[3] - quarters[1]
         print(
-            f"{what}: {done[-1]:,} in all; memory of its own, median of each quarter: "
+            f"{what}: {done[-1]:,} in total; private memory, median of each quarter: "
             + ", ".join(f"{q / 1024:.2f}" for q in quarters)
             + f" MiB; slope over the last three {slope * 1024:+.2f} bytes {unit}",
             flush=True,
@@ -67,7 +67,7 @@ class Watched:
 
 
 def exchanges(bench, server, origin, count):
-    """Most over connections that stay, some over new ones, with and without a resumed session."""
+    """Uses persistent connections for most exchanges, new ones for some, with and without session resumption."""
     watched = Watched(server)
     done = lost = 0
     for turn in itertools.count():
@@ -76,18 +76,18 @@ def exchanges(bench, server, origin, count):
         try:
             done += load.keep_alive(bench, server, origin, 32, "1k", 2)[1]
         except SystemExit:
-            # On a busy machine wrk's time may pass before its first request.
+            # On a busy machine wrk may time out before its first request.
             lost += 1
             if lost > 5:
                 raise
         done += load.new_connections(bench, server, origin, 40, resumes=turn % 2 == 1)
-        # Memory of clients that have left is freed some time later; the sample is of what always remains.
+        # Memory of disconnected clients is freed some time later; the sample is of what remains.
         watched.look(done)
     return watched.verdict("exchanges", "an exchange")
 
 
 def reloads(bench, server, origin, count):
-    """Clients ask all the while. Every other reload finds the pin file changed."""
+    """Reloads while clients send requests. The pin file changes before every other reload."""
     control = Control(bench.path("shipped/state/pinproxy/control.sock"))
     pins = bench.path("shipped/pins.yaml")
     text = pins.read_text()
@@ -134,7 +134,7 @@ def main():
         bench = Bench(directory)
         bench.names = Names(bench)
         origin = Origin(bench)
-        # Its log would be a few hundred megabytes.
+        # Its log would take a few hundred megabytes.
         server = Shipped(bench, origin, workers=2, wrapper=("sh", "-c", 'exec "$@" > /dev/null 2>&1', "sh"))
         try:
             isFlat = exchanges(bench, server, origin, options.exchanges)

@@ -1,4 +1,5 @@
-"""Processor time of pinproxy over HTTP/2 beside its peers, in one run, alternating: see README.md here."""
+"""Compares pinproxy's processor time over HTTP/2 with that of other proxies. They alternate in one run. See
+README.md."""
 
 import argparse
 import os
@@ -17,7 +18,7 @@ from peers import HOST, NGINX, Bench, HAProxy, Nginx, Origin, Pinproxy, Server, 
 
 
 class HTTP2Origin(Origin):
-    """nginx that offers h2 and http/1.1 on its port, and HTTP/1.1 alone on another."""
+    """nginx with h2 and http/1.1 on its port, and HTTP/1.1 only on another."""
 
     def __init__(self, bench):
         port = free_port()
@@ -36,7 +37,7 @@ class HTTP2Origin(Origin):
 
 
 class Reverse(Nginx):
-    """nginx: HTTP/2 to clients, HTTP/1.1 to the origin, which is all that it speaks there."""
+    """nginx: HTTP/2 to clients, HTTP/1.1 to the origin, where it supports nothing else."""
 
     def __init__(self, bench, origin):
         port = free_port()
@@ -90,7 +91,7 @@ KINDS = {"shipped": Shipped, "pinproxy": Pinproxy, "nginx": Reverse, "haproxy": 
 
 
 def streams(bench, server, origin, count, document, seconds, old=False, clients=1):
-    """h2load with so many streams on each connection; the processor time, and the requests answered in it."""
+    """Runs h2load with this many streams per connection. Returns the processor time and the requests answered in it."""
     prefix, url, host = load.forward(bench, server, origin, document)
     if old and server.way == "connect":
         url = url.replace(f":{origin.port}/", f":{origin.old}/")
@@ -147,14 +148,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pinproxy", default=".build/release/pinproxy", help="the release executable")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=int, default=4, help="of each run")
+    parser.add_argument("--seconds", type=int, default=4, help="seconds per run")
     parser.add_argument(
         "--peers", default="shipped,nginx,haproxy,nghttpx", help="comma-separated; pinproxy comes first"
     )
     parser.add_argument(
-        "--idle", type=int, default=1000, help="idle clients of HTTP/2 whose memory is measured; 0: none"
+        "--idle", type=int, default=1000, help="idle HTTP/2 clients for the memory measurement; 0 skips it"
     )
-    parser.add_argument("--only", help="a part of the name of the works to do")
+    parser.add_argument("--only", help="run only works whose name contains this")
     options = parser.parse_args()
     Pinproxy.executable = os.path.abspath(options.pinproxy)
     crowd.raise_descriptor_limit()

@@ -1,5 +1,5 @@
-"""Instructions of pinproxy for one exchange and for one new connection, as callgrind counts them: the same number
-for the same binary, whatever else the machine does. Beside another binary, the ratio of the two."""
+"""Counts pinproxy's instructions for one exchange and for one new connection with callgrind. The count is the same for
+the same binary, whatever else the machine does. A second binary is compared by ratio."""
 
 import argparse
 import re
@@ -16,7 +16,7 @@ from peers import HOST, Bench, Origin, Pinproxy
 
 
 class Counted(Pinproxy):
-    """pinproxy under callgrind; `count()` ends it and returns the profile of its whole life."""
+    """pinproxy under callgrind. `count()` stops it and returns the profile of the whole run."""
 
     def __init__(self, bench, origin, name):
         self.results = bench.path(f"{name}.callgrind")
@@ -39,7 +39,7 @@ class Counted(Pinproxy):
     def count(self):
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(timeout=120)
-        # The clients' processes are looked up as often as the clock permits, on a separate thread.
+        # A separate thread looks up the clients' processes as often as the clock permits.
         return Profile.of(self.results.parent.glob(self.results.name + "-*"), but="18PinproxyLocalPeers12ProcessTable")
 
 
@@ -48,7 +48,7 @@ class CountedWithLog(Counted):
 
 
 def keep_alive(server, origin, count):
-    """CONNECT, one handshake, `count` requests one after the other."""
+    """CONNECT, one handshake, then `count` requests in sequence."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -77,14 +77,15 @@ def new_connections(server, origin, count):
     _connect_many("connect", server.port, origin.port, [HOST] * count, False)
 
 
-# So many connections that the leaf has been parsed (LeafCache) before those that count.
+# Enough connections for the leaf to be cached (LeafCache) before counting begins.
 WORKS = {"keep-alive exchange": (keep_alive, 100, 600), "new connection, one GET": (new_connections, 80, 140)}
 
 
 def profiles(bench, origin, executable, work, name, counted=Counted):
-    """Of a short and a long run, whose difference has neither start nor end, and how many units lie between them."""
+    """Profiles a short and a long run; also returns how many units they differ by. The difference of the profiles
+    excludes start and shutdown."""
     perform, few, many = WORKS[work]
-    # valgrind can't read the debug information of this toolchain.
+    # valgrind can't read this toolchain's debug information.
     Pinproxy.executable = bench.path(f"pinproxy-{name}")
     peers.run("strip", "--strip-debug", "-o", Pinproxy.executable, executable)
     seen = []
@@ -107,7 +108,7 @@ def per_unit(bench, origin, executable, work, name):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pinproxy", required=True, help="the release binary")
-    parser.add_argument("--beside", help="another one to compare it with")
+    parser.add_argument("--beside", help="another binary to compare with")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         bench = Bench(directory)

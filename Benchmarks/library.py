@@ -1,4 +1,4 @@
-"""What the library costs a Swift program, beside AsyncHTTPClient and Foundation's URLSession. See README.md here."""
+"""Compares the library's cost with AsyncHTTPClient and Foundation's URLSession. See README.md."""
 
 import argparse
 import ctypes
@@ -18,8 +18,8 @@ CLONE_NEWNS = 0x20000
 
 
 def trust(authority):
-    """Puts the authority in the place of the system's bundle, for this process and its children: URLSession knows no
-    other anchors."""
+    """Mounts the authority over the system's bundle, for this process and its children. URLSession supports no other
+    anchors."""
     if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNS):
         raise SystemExit(f"a mount namespace: {os.strerror(ctypes.get_errno())}")
     subprocess.run(["mount", "--make-rprivate", "/"], check=True)
@@ -27,14 +27,14 @@ def trust(authority):
 
 
 class Clients:
-    """The programs of Benchmarks/Library, against one origin."""
+    """The programs of Benchmarks/Library, with one origin."""
 
     def __init__(self, programs, bench, origin):
         self.programs, self.bench = programs, bench
         self.url = f"https://localhost:{origin.port}"
 
     def run(self, kind, path, *work):
-        """What the program says of its work; seconds and processor seconds of the whole process."""
+        """Runs a program. Returns its own report, and the seconds and processor seconds of the whole process."""
         command = [f"{self.programs}/{kind}Load", self.url + path, str(self.bench.path("ca.pem")), *map(str, work)]
         began = time.monotonic()
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -83,13 +83,17 @@ def measure(options, clients):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--programs", default=".build/library-benchmark/release", help="of Benchmarks/Library")
+    parser.add_argument(
+        "--programs", default=".build/library-benchmark/release", help="the build folder of Benchmarks/Library"
+    )
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--requests", type=int, default=20000, help="with 100 at one time; a quarter of it one by one")
+    parser.add_argument(
+        "--requests", type=int, default=20000, help="requests, 100 at a time; a quarter as many in sequence"
+    )
     options = parser.parse_args()
     if os.geteuid():
         raise SystemExit("The anchors of URLSession are mounted over the system's, which needs root.")
-    # In memory, where a file needs no disk.
+    # In memory, to keep the disk out of the figures.
     with tempfile.TemporaryDirectory(prefix="pinproxy-bench.", dir="/dev/shm") as directory:
         bench = Bench(directory)
         with open(bench.path("documents/1g"), "wb") as document:

@@ -1,4 +1,4 @@
-"""Load on a proxy: each function does bounded work and returns how many requests were answered."""
+"""Generates load on a proxy. Each function does bounded work and returns how many requests were answered."""
 
 import itertools
 import multiprocessing
@@ -13,8 +13,8 @@ from peers import HOST, TUNNELLED
 
 
 def forward(bench, server, origin, document):
-    """How a program that knows no proxy is led through CONNECT where the server is a forward proxy: a prefix, URL and
-    Host."""
+    """Arguments that send a program's requests through CONNECT if the server is a forward proxy. Returns a command
+    prefix, a URL and a Host."""
     if server.way == "direct":
         return [], f"https://127.0.0.1:{server.port}/{document}", HOST
     configuration = bench.write(
@@ -28,9 +28,9 @@ def forward(bench, server, origin, document):
 
 
 def keep_alive(bench, server, origin, connections, document, seconds):
-    """wrk; through CONNECT under proxychains4, where the server is a forward proxy. Returns the server's processor time
-    and the requests that were answered in it, once all connections have come and served: what they cost to begin isn't
-    counted."""
+    """Runs wrk, through CONNECT under proxychains4 if the server is a forward proxy. Returns the server's processor
+    time and the requests answered in it. Counting begins once every connection has served a request, so the cost of
+    connecting is excluded."""
     prefix, url, host = forward(bench, server, origin, document)
     command = [
         *prefix,
@@ -59,8 +59,8 @@ def keep_alive(bench, server, origin, connections, document, seconds):
         finally:
             wrk.send_signal(signal.SIGINT)
         output = wrk.communicate(timeout=60)[0]
-    # wrk reports a connection that ends as it stops as an error; more than that is a fault of the set-up. Its time-outs
-    # are late answers, as hundreds of connections on a busy machine have.
+    # wrk reports connections open at its end as errors; more than those mean a broken setup. Its time-outs are
+    # late responses, which are normal with hundreds of connections on a busy machine.
     errors = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+)", output)
     broken = sum(map(int, errors.groups())) if errors else 0
     if "Non-2xx" in output or broken * 1000 > answered or answered <= 0:
@@ -69,8 +69,8 @@ def keep_alive(bench, server, origin, connections, document, seconds):
 
 
 def await_connections(server, count, client):
-    """Returns when so many clients are connected to the server."""
-    # Remote address and state in the form of proc(5): 127.0.0.1, ESTABLISHED.
+    """Waits until this many clients are connected to the server."""
+    # Remote address and state in proc(5) format: 127.0.0.1, ESTABLISHED.
     wanted = f" 0100007F:{server.port:04X} 01 "
     while client.poll() is None:
         with open("/proc/net/tcp") as sockets:
@@ -80,9 +80,9 @@ def await_connections(server, count, client):
 
 
 def latency(bench, server, origin, rate, seconds, connections=32):
-    """h2load over connections that stay, each with requests at fixed times, whatever became of those before: returns
-    how long each took, in microseconds, ascending. A request waits for the one before it on its connection, which at
-    these rates is over."""
+    """Runs h2load over persistent connections with requests at fixed times, regardless of earlier ones. Returns each
+    latency in microseconds, ascending. A request waits for its predecessor on the connection, which at these rates has
+    finished."""
     prefix, url, _ = forward(bench, server, origin, "1k")
     log = bench.path("latency.log")
     log.unlink(missing_ok=True)
@@ -120,10 +120,10 @@ def latency(bench, server, origin, rate, seconds, connections=32):
 
 
 def new_connections(bench, server, origin, count, resumes=False, new_names=False):
-    """TCP, CONNECT where it is a forward proxy, a full handshake, one GET, the end.
+    """Opens connections: TCP, CONNECT to a forward proxy, a full handshake, one GET, close.
 
-    With `resumes` each client comes back with the session of its last connection; with `new_names` each connection
-    is for a name that the server hasn't seen."""
+    With `resumes` each client resumes the session of its last connection. With `new_names` each connection is for a
+    name that is new to the server."""
     share = count // 4
     if new_names:
         first = next(server.__dict__.setdefault("unseen", itertools.count(0, count)))
@@ -143,7 +143,7 @@ def context_without_trust():
 
 
 def connect(way, port, origin_port, name):
-    """A connection on which TLS may begin."""
+    """A connection that is ready for TLS."""
     connection = socket.create_connection(("127.0.0.1", port), timeout=30)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if way == "connect":
@@ -175,14 +175,14 @@ def _connect_many(way, port, origin_port, names, resumes):
             while some := secure.recv(65536):
                 response += some
             if not response.startswith(b"HTTP/1.1 200") or len(response) < 1024:
-                raise SystemExit(f"{way} {port}: odd response: {response[:300]!r}")
+                raise SystemExit(f"{way} {port}: unexpected response: {response[:300]!r}")
             if resumes:
                 session = secure.session
     return len(names)
 
 
 def bulk(bench, server, origin, times, kind="down"):
-    """100 MB by curl, one after the other, `down`, `up`, or down through a `tunnel`; returns gigabytes."""
+    """Transfers 100 MB at a time with curl, `down`, `up`, or down through a `tunnel`. Returns gigabytes."""
     name, port = (TUNNELLED, server.tunnel_port()) if kind == "tunnel" else (HOST, server.port)
     way = (
         ["--proxy", f"http://127.0.0.1:{port}"]

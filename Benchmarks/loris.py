@@ -1,5 +1,5 @@
-"""How long honest clients wait while attackers hold connections in every slow way there is, or attack by HTTP/2;
-attackers come and go by turns in one run, and both figures stand beside each other. See README.md here."""
+"""Measures how long honest clients wait while attackers hold connections, or attack over HTTP/2. Turns with and without
+attackers alternate in one run, for comparison. See README.md."""
 
 import argparse
 import json
@@ -17,12 +17,12 @@ import load
 from names import Names
 from peers import HOST, Bench, Origin, Shipped
 
-#: Seconds between two bytes of a slow sender: less than any time-out that a byte renews.
+#: Seconds between two bytes of a slow sender: less than any time-out that a byte resets.
 PAUSE = 0.5
 
 
 class Attack:
-    """So many connections of one kind. One thread lets each move a little, and opens again what the proxy has
+    """A number of connections of one kind. One thread advances each a little at a time, and reopens those the proxy has
     closed."""
 
     def __init__(self, kind, server, origin, count):
@@ -48,7 +48,7 @@ class Attack:
         elif self.kind == "slow CONNECT":
             member.sendall(b"CONNECT a.test:443 HTTP/1.1\r\nX-A: ")
         elif self.kind == "slow body":
-            # The target speaks TLS, so the origin answers 400 only after the body.
+            # The target expects TLS, so the origin answers 400 only after the body.
             member.sendall(
                 f"POST http://{self.authority}/up HTTP/1.1\r\nHost: {self.authority}\r\n"
                 "Content-Length: 100000\r\n\r\n".encode()
@@ -57,7 +57,7 @@ class Attack:
             member.sendall(connect)
             member.recv(4096)
             if self.kind == "slow handshake":
-                # A handshake record with a length, sent a byte at a time.
+                # A handshake record with its length, sent a byte at a time.
                 member.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
             else:
                 member = load.context_without_trust().wrap_socket(member, server_hostname=HOST)
@@ -93,10 +93,10 @@ class Attack:
 
 
 class Flood:
-    """Connections of HTTP/2 that attack as fast as they can (http2_attack.py), in a process of their own with the
+    """HTTP/2 connections that attack as fast as they can (http2_attack.py). They run in a separate process with the
     lowest priority."""
 
-    #: Concurrent connections of each kind: flooding, and waiting with a hundred streams each.
+    #: Concurrent connections of each kind: flooding, and idle with a hundred streams each.
     FLOODS, WAITING = 8, 10
     KINDS = {
         "rapid-reset": FLOODS,
@@ -118,7 +118,7 @@ class Flood:
 
     def __init__(self, kind, server, origin, authority):
         """
-        - Parameter authority: the file of the one that the proxy presents.
+        - Parameter authority: the file of the proxy's authority.
         """
         self.count = self.KINDS[kind]
         self.closed = 0
@@ -162,8 +162,7 @@ class Flood:
 
 
 def honest(server, origin, count):
-    """Milliseconds that each of so many exchanges takes, every tenth over a new connection. They pause, so that
-    attackers have their time."""
+    """Milliseconds of each exchange; every tenth uses a new connection. Pauses leave time for the attackers."""
     context, taken = load.context_without_trust(), []
     connection = None
     for number in range(count):
@@ -195,7 +194,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pinproxy", default=".build/release/pinproxy", help="the release executable")
     parser.add_argument("--attackers", type=int, default=1000)
-    parser.add_argument("--exchanges", type=int, default=1000, help="of honest clients, in each turn")
+    parser.add_argument("--exchanges", type=int, default=1000, help="exchanges of honest clients per turn")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument(
         "--kinds", default=",".join(["idle,slow head,slow CONNECT,slow handshake,slow body,slow reading", *Flood.KINDS])

@@ -1,5 +1,6 @@
-"""Many connections at one time: as many exchanges in flight as the shipped configuration allows clients, each with an
-upstream connection of its own; thousands of connections begun at once; and too few descriptors. See README.md here."""
+"""Tests many concurrent connections. The cases are as many exchanges in flight as the shipped configuration allows
+clients, each with an upstream connection; thousands of connections opened at once; and a shortage of descriptors. See
+README.md."""
 
 import argparse
 import os
@@ -16,7 +17,7 @@ from peers import HOST, NGINX, Bench, Pinproxy, Server, free_port
 
 
 class Gate:
-    """A server in the clear that answers nobody until it is opened."""
+    """A plaintext server that holds its responses until it is opened."""
 
     def __init__(self, path):
         self.listener = socket.socket(socket.AF_UNIX)
@@ -79,7 +80,7 @@ class Gate:
 
 
 class GatedOrigin(Server):
-    """The origin under TLS, with the gate behind it, and room for as many connections as are asked for."""
+    """The TLS origin in front of the gate, with enough connections for the test."""
 
     def __init__(self, bench):
         port = free_port()
@@ -98,7 +99,7 @@ class GatedOrigin(Server):
 
 
 def overflows():
-    """Connections that the kernel turned away for want of room in a listener's queue (ListenOverflows, ListenDrops)."""
+    """Connections that the kernel dropped because a listen queue was full (ListenOverflows, ListenDrops)."""
     lines = pathlib.Path("/proc/net/netstat").read_text().splitlines()
     names, values = next(
         (a.split(), b.split()) for a, b in zip(lines, lines[1:]) if a.startswith("TcpExt:") and b.startswith("TcpExt:")
@@ -122,12 +123,12 @@ def await_held(gate, wanted, seconds=120):
     return gate.held
 
 
-#: Everything else is as shipped. On a machine shared with the clients and the origin, it takes a while to connect all.
+#: Everything else is as shipped. On a machine shared with the clients and the origin, connecting takes a while.
 PATIENT = "timeouts: {idle_client: 15m, first_byte: 15m, connect: 60s, tls_handshake: 60s}\n"
 
 
 def full(bench, origin, count):
-    """So many clients, each with a request that its origin has and nobody answers; then all are answered."""
+    """Starts clients with one request each, which the origin holds; then all are answered."""
     server = Pinproxy(bench, origin, name="full", workers="auto", more=PATIENT)
     clients = crowd.Crowd(server, origin)
     try:
@@ -141,11 +142,11 @@ def full(bench, origin, count):
         good, bad = clients.hear()
         again = clients.ask("/gate")
         print(
-            f"{count:,} clients, each with an upstream connection of its own: {held:,} requests in flight at one time, "
+            f"{count:,} clients, each with an upstream connection: {held:,} requests in flight at once, "
             f"{good:,} answered"
-            f"{f', {len(bad)} not ({bad[:3]})' if bad else ''}, {again:,} asked once more and answered; {used:,} "
+            f"{f', {len(bad)} not ({bad[:3]})' if bad else ''}, {again:,} answered a second time; {used:,} "
             "descriptors, "
-            f"{resident / 1024:.0f} MiB resident; {took:.0f} s for all to come, {spent:.1f} s of processor time"
+            f"{resident / 1024:.0f} MiB resident; {took:.0f} s to connect all, {spent:.1f} s of processor time"
         )
         print(
             "  the log: " + str(log_lines(server, "clients.limit", "accept.failed", "descriptors.lack", "proxy.crash"))
@@ -157,7 +158,7 @@ def full(bench, origin, count):
 
 
 def burst(bench, origin, count, times=3):
-    """So many connections begun in one go, each with a request that the proxy answers itself."""
+    """Opens connections all at once, each with a request that the proxy answers itself."""
     server = Pinproxy(bench, origin, name="burst", workers="auto", more=PATIENT)
     clients = crowd.Crowd(server, origin)
     try:
@@ -165,10 +166,10 @@ def burst(bench, origin, count, times=3):
             lost = overflows()
             seconds = clients.burst(count)
             print(
-                f"{count:,} connections in one go: {len(seconds):,} answered, the first after {seconds[0] * 1000:.0f} "
+                f"{count:,} connections at once: {len(seconds):,} answered, the first after {seconds[0] * 1000:.0f} "
                 "ms, half after "
                 f"{seconds[len(seconds) // 2] * 1000:.0f} ms, the last after {seconds[-1] * 1000:.0f} ms; "
-                f"{overflows() - lost} turned away by the kernel at first"
+                f"{overflows() - lost} dropped by the kernel at first"
             )
     finally:
         clients.end()
@@ -176,29 +177,29 @@ def burst(bench, origin, count, times=3):
 
 
 def short(bench, origin, limit, count):
-    """More clients than there are descriptors for."""
+    """Connects more clients than there are descriptors for."""
     server = Pinproxy(
         bench, origin, name="short", workers="auto", more=PATIENT, wrapper=("prlimit", f"--nofile={limit}:{limit}")
     )
     first = crowd.Crowd(server, origin)
     second = crowd.Crowd(server, origin)
     try:
-        # Idle clients for distinct names, with the connections that they leave in the pool.
+        # Idle clients for distinct names, with their pooled upstream connections.
         rest = limit // 4
         first.come(rest, names=f"n{{}}.{HOST}")
         print(
-            f"{limit:,} descriptors; {rest:,} clients rest with a pooled upstream connection each: "
+            f"{limit:,} descriptors; {rest:,} idle clients with a pooled upstream connection each: "
             f"{descriptors(server):,} used"
         )
         try:
             second.come(count, names=f"m{{}}.{HOST}", path="/1k")
-            print(f"  {count:,} more came and were answered")
+            print(f"  {count:,} more clients were answered")
         except SystemExit as error:
-            print(f"  of {count:,} more one was not served: {error}")
+            print(f"  one of {count:,} more clients was not served: {error}")
         before, began = server.processor_seconds(), time.monotonic()
         time.sleep(3)
         print(
-            f"  {descriptors(server):,} used; while nothing is asked: "
+            f"  {descriptors(server):,} used; while idle: "
             f"{(server.processor_seconds() - before) / (time.monotonic() - began):.3f} of a processor"
         )
         first.leave()
@@ -206,7 +207,7 @@ def short(bench, origin, limit, count):
         third = crowd.Crowd(server, origin)
         third.come(100)
         print(
-            f"  after all have gone: {third.ask()} clients served; "
+            f"  after all clients have left: {third.ask()} clients served; "
             + str(log_lines(server, "accept.failed", "descriptors.lack", "proxy.crash"))
         )
         third.end()
@@ -219,19 +220,17 @@ def short(bench, origin, limit, count):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pinproxy", default=".build/release/pinproxy", help="the release executable")
-    parser.add_argument("--clients", type=int, default=10000, help="in flight at one time")
-    parser.add_argument("--burst", type=int, default=5000, help="connections in one go")
-    parser.add_argument("--descriptors", type=int, default=2000, help="that there are too few of")
+    parser.add_argument("--clients", type=int, default=10000, help="requests in flight at once")
+    parser.add_argument("--burst", type=int, default=5000, help="connections opened at once")
+    parser.add_argument("--descriptors", type=int, default=2000, help="the limit of descriptors for the shortage")
     parser.add_argument("--only", choices=["full", "burst", "short"])
     options = parser.parse_args()
     Pinproxy.executable = os.path.abspath(options.pinproxy)
     limit = crowd.raise_descriptor_limit()
-    # The proxy needs some descriptors for itself.
+    # The proxy needs a few descriptors for itself.
     most = (limit - 100) // 2
     if options.clients > most:
-        print(
-            f"the hard limit of {limit:,} descriptors leaves room for {most:,} clients with an upstream connection each"
-        )
+        print(f"the hard limit of {limit:,} descriptors allows {most:,} clients with an upstream connection each")
         options.clients = most
 
     with tempfile.TemporaryDirectory(prefix="pinproxy-many.") as directory:

@@ -1,4 +1,4 @@
-"""What each client, tunnel, upstream connection, name and entry holds of a proxy's memory: see README.md here."""
+"""Measures a proxy's memory per client, tunnel, upstream connection, name and entry. See README.md."""
 
 import argparse
 import os
@@ -10,13 +10,13 @@ import crowd
 from names import Names
 from peers import HOST, Bench, HAProxy, Nginx, Origin, Pinproxy, Squid
 
-#: Clients stay longer than the shipped time-outs allow.
+#: Clients stay connected longer than the shipped time-outs allow.
 PATIENT = "timeouts: {idle_client: 15m, idle_upstream: 15m, first_byte: 15m}\n"
 KINDS = {"nginx": Nginx, "haproxy": HAProxy, "squid": Squid}
 
 
 def settled(server):
-    """Its memory once it has stopped changing: what is given back is given back a while after a peak."""
+    """The server's memory once it is stable: it is released a while after a peak."""
     last = server.memory()
     for _ in range(40):
         time.sleep(0.25)
@@ -28,8 +28,8 @@ def settled(server):
 
 
 def warm(servers, origin):
-    """Each serves clients, which are gone at the end, so that what its first requests take once is not counted for a
-    client: the code that they run is most of it, and 5 MiB by 1,000 clients would look like 5 KiB each."""
+    """Warms servers up, so that one-time costs of first requests aren't attributed to clients. Most of that is the code
+    they run: 5 MiB over 1,000 clients would look like 5 KiB each."""
     for server in servers:
         first = crowd.Crowd(server, origin)
         first.come(200)
@@ -42,7 +42,7 @@ def warm(servers, origin):
 
 
 class Subject:
-    """A server that is warm, and clients to come."""
+    """A server that is warmed up, and its future clients."""
 
     def __init__(self, server, origin):
         self.server = server
@@ -50,7 +50,7 @@ class Subject:
         self.base = settled(server)
 
     def grown(self, count):
-        """KiB by each of so many: resident, and the process's own."""
+        """KiB per client: resident, and private to the process."""
         now = settled(self.server)
         return tuple((after - before) / count for after, before in zip(now, self.base))
 
@@ -59,8 +59,8 @@ class Subject:
 
 
 def idle(server, origin, count, kind="inside"):
-    """KiB that each of so many clients costs of a warm server which have had a response and stay."""
-    # HAProxy counts two descriptors for each, with or without an upstream connection.
+    """KiB per idle client of a warm server, after one response each."""
+    # HAProxy counts two descriptors per client, with or without an upstream connection.
     count = min(count, (resource.getrlimit(resource.RLIMIT_NOFILE)[1] - 200) // 2)
     subject = Subject(server, origin)
     subject.crowd.come(count, kind=kind)
@@ -70,7 +70,7 @@ def idle(server, origin, count, kind="inside"):
 
 
 def measure(subject, sizes, **options):
-    """size → KiB each, of clients that came as `options` say."""
+    """Returns size → KiB per client, with clients connected as `options` say."""
     found, here = {}, 0
     for size in sizes:
         subject.crowd.come(size - here, **options)
@@ -80,8 +80,8 @@ def measure(subject, sizes, **options):
 
 
 def visited(bench, origin, count, idle):
-    """KiB of a proxy's own that stay of a host name which one client has asked for, whose upstream connection may rest
-    so long."""
+    """KiB of a proxy's private memory per host name that one client has requested. `idle` is the value of
+    idle_upstream."""
     server = Pinproxy(
         bench, origin, name=f"visited{idle}", more=PATIENT.replace("idle_upstream: 15m", f"idle_upstream: {idle}")
     )
@@ -99,7 +99,7 @@ def visited(bench, origin, count, idle):
 
 
 def entries(bench, origin, count):
-    """Bytes that an entry of the pin file with one pin holds in a proxy that has read so many, and rested."""
+    """Bytes per pin file entry with one pin, in an idle proxy with `count` entries."""
 
     def own(number):
         text = "".join(
@@ -120,9 +120,9 @@ def entries(bench, origin, count):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pinproxy", default=".build/release/pinproxy", help="the release executable")
-    parser.add_argument("--sizes", default="1000,2000,5000,10000", help="of the crowds, comma-separated")
+    parser.add_argument("--sizes", default="1000,2000,5000,10000", help="numbers of clients, comma-separated")
     parser.add_argument("--peers", default="nginx,haproxy,squid", help="comma-separated")
-    parser.add_argument("--only", help="a part of the name of the kinds to measure")
+    parser.add_argument("--only", help="measure only kinds whose name contains this")
     options = parser.parse_args()
     Pinproxy.executable = os.path.abspath(options.pinproxy)
     sizes = [int(size) for size in options.sizes.split(",")]
@@ -167,9 +167,8 @@ def main():
             if not options.only or options.only in "name":
                 both, leaf = (visited(bench, origin, 2000, idle) for idle in ("15m", "1s"))
                 print(
-                    f"a name that 2,000 clients have asked for, one after the other: {both:.1f} KiB own with an idle "
-                    "upstream "
-                    f"connection and a leaf, {leaf:.1f} without the connection",
+                    f"a name, of 2,000 requested in sequence: {both:.1f} KiB own with an idle upstream connection and "
+                    f"a leaf, {leaf:.1f} without the connection",
                     flush=True,
                 )
             if not options.only or options.only in "entry":

@@ -1,4 +1,5 @@
-"""A name server for a run: names below the benchmark's host by DNS, as in life, and not from a long hosts file."""
+"""Runs a name server, so that names below the benchmark's host resolve by DNS. A long hosts file would be
+unrealistic."""
 
 import os
 import pathlib
@@ -10,10 +11,10 @@ from peers import HOST, TUNNELLED
 
 
 class Names:
-    """dnsmasq, which has every name below the host; and how a program is started that asks it alone."""
+    """dnsmasq with every name below the host. `wrapper` starts a program that queries only it."""
 
     def __init__(self, bench):
-        # resolv.conf can't name a port, so a separate address keeps runs apart.
+        # resolv.conf can't specify a port, so a separate address keeps runs apart.
         self.address = f"127.{60 + os.getpid() // 65536 % 60}.{os.getpid() // 256 % 256}.{os.getpid() % 254 + 1}"
         self.process = subprocess.Popen(
             [
@@ -41,7 +42,7 @@ class Names:
         self._await(bench)
 
     def _await(self, bench):
-        # A query for localhost's address, in the form of RFC 1035 section 4.
+        # A query for localhost's address (RFC 1035 section 4).
         question = b"\1\2\1\0\0\1\0\0\0\0\0\0\6origin\4test\0\0\1\0\1"
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
             client.settimeout(0.2)
@@ -60,8 +61,7 @@ class Names:
 
     @property
     def wrapper(self):
-        """In front of a command: it sees the run's resolv.conf in the place of the machine's, in a mount namespace of
-        its own."""
+        """A command prefix. The program sees the run's resolv.conf, in a mount namespace of its own."""
         return ("unshare", "--mount", "sh", "-c", f'mount --bind "{self.file}" /etc/resolv.conf && exec "$@"', "sh")
 
     def stop(self):

@@ -1,4 +1,4 @@
-"""The origin, and the proxies that are measured: what each is started with."""
+"""The origin and the measured proxies, with their configurations."""
 
 import os
 import pathlib
@@ -9,7 +9,7 @@ import time
 import urllib.request
 
 HOST = "origin.test"
-#: The same origin through a tunnel that no proxy decrypts.
+#: The same origin through a tunnel without interception.
 TUNNELLED = "tunnel.test"
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -24,12 +24,12 @@ def free_port():
 
 
 class Bench:
-    """The directory of a run: authority, certificates, documents."""
+    """The directory of a run, with authority, certificates and documents."""
 
     def __init__(self, directory):
         self.directory = pathlib.Path(directory)
         self.directory.chmod(0o755)
-        #: A name server. Without one, the hosts file has the two names that most works need.
+        #: A name server. Without one, the hosts file has the two names that most works use.
         self.names = None
         self.write("hosts", f"127.0.0.1 {HOST} {TUNNELLED}\n")
         for name, size in (("1k", 1 << 10), ("16k", 16 << 10), ("10m", 10_000_000), ("100m", 100 << 20)):
@@ -132,7 +132,7 @@ def processor_clock(process):
 
 
 class Server:
-    """A program with its descendants, and the processor time that they have used."""
+    """A program with its descendants, and their processor time."""
 
     #: How a client reaches the origin through this proxy: "connect" or "direct".
     way = "direct"
@@ -158,11 +158,11 @@ class Server:
                 time.sleep(0.02)
 
     def tunnel_port(self):
-        """Where it passes TLS on unread: a port of its own, or the same."""
+        """The port where it tunnels TLS: a separate one, or the same."""
         return self.port
 
     def processes(self):
-        """It and its descendants."""
+        """The process and its descendants."""
         parents = {}
         for entry in os.listdir("/proc"):
             if entry.isdigit():
@@ -179,11 +179,12 @@ class Server:
             found |= more
 
     def processor_seconds(self):
-        """User and system time so far, of processes that have ended included."""
+        """User and system time so far, including processes that have exited."""
         total = 0
         for process in self.processes():
             try:
-                # Ended children have clock ticks of 10 ms; a running process has its own clock, in nanoseconds.
+                # Processes that have exited are counted in clock ticks of 10 ms; a running process has a clock in
+                # nanoseconds.
                 fields = pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
                 total += sum(int(field) for field in fields[13:15]) / TICKS + time.clock_gettime(
                     processor_clock(process)
@@ -201,8 +202,7 @@ class Server:
         return total
 
     def memory(self):
-        """KiB: all that is resident, and of it what is the processes' own and not of a file (smaps_rollup of
-        proc(5))."""
+        """Resident memory in KiB, and the private part not backed by files (smaps_rollup of proc(5))."""
         resident = own = 0
         for process in self.processes():
             for line in pathlib.Path(f"/proc/{process}/smaps_rollup").read_text().splitlines():
@@ -240,7 +240,7 @@ class Origin(Server):
     def __init__(self, bench):
         port = free_port()
         self.status = free_port()
-        #: The same, with a new connection for every request and a whole handshake for every connection.
+        #: The same, with a new connection and a full handshake for every request.
         self.forgetful = free_port()
         body = f"""
     server {{
@@ -261,13 +261,13 @@ class Origin(Server):
         super().__init__(bench, ["nginx", "-p", bench.directory, "-c", configuration], port)
 
     def answered(self):
-        """Requests so far, this one among them."""
+        """Requests so far, including this one."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.status}/") as answer:
             return int(answer.read().split(b"\n")[2].split()[2])
 
 
 class Nginx(Server):
-    """A reverse proxy, TLS on both sides, verifying the origin as pinproxy does."""
+    """A reverse proxy with TLS on both sides. It verifies the origin like pinproxy."""
 
     lacks = ("tunnel", "new name")
 
@@ -297,11 +297,11 @@ class Nginx(Server):
 
 
 class HAProxy(Server):
-    """A bridge that mints the leaf by the client's SNI, TLS on both sides."""
+    """A bridge with TLS on both sides; it mints the leaf for the client's SNI."""
 
-    #: It has a single origin.
+    #: It supports a single origin.
     lacks = ("whole handshake",)
-    #: More words of `bind` and `server`.
+    #: Further options of `bind` and `server`.
     bind = server = ""
 
     def __init__(self, bench, origin):
@@ -340,10 +340,10 @@ backend back
 
 
 class Squid(Server):
-    """ssl-bump, in its cheapest form for new connections: the client's side first."""
+    """ssl-bump in its cheapest form for new connections: client side first."""
 
     way = "connect"
-    #: It sometimes ends an upload of this length without an answer.
+    #: It sometimes closes an upload of this length without a response.
     lacks = ("MB up", "5,000", "new upstream")
 
     def __init__(self, bench, origin):
@@ -391,8 +391,8 @@ shutdown_lifetime 1 seconds
 
 
 class Mitmproxy(Server):
-    """As PyPI has it, with the options that it needs to pass bodies on and to verify the origin. It is a tool for
-    looking into traffic, and not made for speed."""
+    """PyPI's mitmproxy, with the options to stream bodies and to verify the origin. It is a tool for inspecting
+    traffic, not built for speed."""
 
     way = "connect"
     lacks = ("256", "1,000", "5,000", "resumed", "tunnel", "MB up", "new upstream")
@@ -430,14 +430,14 @@ class Mitmproxy(Server):
 
 
 class Pinproxy(Server):
-    """One worker, one host with a public-key pin, no access log (the peers write none either)."""
+    """One worker, one host with a public-key pin, and no access log, like the peers."""
 
     way = "connect"
     executable = None
     access = "false"
 
     def __init__(self, bench, origin, name="pinproxy", wrapper=(), patience=20, rules="", workers=1, more=""):
-        """`rules`: lines that follow in the host's entry, or more entries. `more`: lines of pinproxy.yaml."""
+        """`rules`: more lines for the host's entry, or more entries. `more`: lines for pinproxy.yaml."""
         port = free_port()
         home = bench.path(name)
         home.mkdir()
@@ -475,7 +475,7 @@ pins: pins.yaml
 
 
 class Shipped(Pinproxy):
-    """The same as it is shipped: a line of the access log for each request, which goes to a file."""
+    """The same as shipped. Each request writes a line of the access log to a file."""
 
     access = "true"
 

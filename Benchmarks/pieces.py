@@ -1,5 +1,5 @@
-"""How long a request takes whose origin writes head and body apart, without TCP_NODELAY, as Python's http.server does:
-through each proxy, and without one. See README.md here."""
+"""Measures requests to an origin that writes head and body separately without TCP_NODELAY. Python's http.server does
+so. Each proxy is compared with a direct connection. See README.md."""
 
 import argparse
 import http.server
@@ -33,7 +33,7 @@ class Answer(http.server.BaseHTTPRequestHandler):
 
 
 class PiecesOrigin:
-    """http.server under TLS."""
+    """http.server with TLS."""
 
     def __init__(self, bench):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -51,7 +51,7 @@ class PiecesOrigin:
 
 
 def times(way, port, origin, count):
-    """Milliseconds of each of so many requests on one connection."""
+    """Milliseconds of each request on one connection."""
     host = f"{HOST}:{origin.port}" if way == "connect" else HOST
     request = f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
     found = []
@@ -68,7 +68,7 @@ def times(way, port, origin, count):
                     raise SystemExit(f"ended after {response[:200]!r}")
                 response += some
             if not response.startswith(b"HTTP/1.1 200"):
-                raise SystemExit(f"odd response: {response[:200]!r}")
+                raise SystemExit(f"unexpected response: {response[:200]!r}")
             found.append((time.monotonic() - began) * 1000)
     return found
 

@@ -1,5 +1,5 @@
-"""What the serializer rules of a host cost: header rules by request; a JSON body of 1 MiB that is judged, and whether
-other clients of the same worker wait for it. pinproxy with rules beside pinproxy without, in turns."""
+"""Measures a host's rules: header rules per request, and validation of 1 MiB of JSON. The latter also shows whether
+other clients of the worker wait. pinproxy with rules alternates with pinproxy without."""
 
 import argparse
 import json
@@ -30,7 +30,7 @@ JUDGED = """
 
 
 class Client:
-    """One connection through CONNECT, used again and again."""
+    """One persistent connection through CONNECT."""
 
     def __init__(self, server, origin):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -64,7 +64,7 @@ class Client:
 
 
 def headers(plain, ruled, bench, origin, options):
-    """Microseconds of processor time by request."""
+    """Microseconds of processor time per request."""
     rows = {"without rules": [], "with header rules": []}
     for number in range(options.rounds):
         turns = list(zip(rows, (plain, ruled)))
@@ -78,7 +78,7 @@ def headers(plain, ruled, bench, origin, options):
 
 
 def p99(server, origin, seconds, document):
-    """Of small requests, in milliseconds, while another client gets `document` ten times a second."""
+    """The p99 of small requests in milliseconds. Another client requests `document` ten times a second."""
     over = threading.Event()
 
     def fetch():
@@ -120,7 +120,7 @@ def judged(plain, ruled, origin, options):
     for name in costs:
         print(
             f"1 MiB of JSON {name}: {statistics.median(costs[name]):.2f} ms of processor time; p99 of small requests "
-            f"beside it {statistics.median(waits[name]):.2f} ms"
+            f"meanwhile {statistics.median(waits[name]):.2f} ms"
         )
 
 
@@ -128,7 +128,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pinproxy", default=".build/release/pinproxy", help="the release executable")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=int, default=4, help="of each run")
+    parser.add_argument("--seconds", type=int, default=4, help="seconds per run")
     options = parser.parse_args()
     Pinproxy.executable = os.path.abspath(options.pinproxy)
     with tempfile.TemporaryDirectory(prefix="pinproxy-bench.") as directory:

@@ -1,5 +1,5 @@
-"""How long a proxy takes from exec to its first client, and what it holds then, beside nginx and HAProxy. See README.md
-here."""
+"""Measures the time from exec to the first client, and the memory at that point. nginx and HAProxy are compared. See
+README.md."""
 
 import argparse
 import os
@@ -20,7 +20,7 @@ class Started(Exception):
 
 
 def command_of(kind, bench, origin):
-    """What `kind` would execute, by its own constructor, and where it would listen."""
+    """The command that `kind` would execute, by its own constructor, and its port."""
     found = {}
 
     def instead(self, bench, command, port, environment=None, patience=20):
@@ -38,8 +38,8 @@ def command_of(kind, bench, origin):
 
 
 def start(bench, found, notifies):
-    """Milliseconds until READY=1 (nil where nobody says so), until a connection is taken, and MiB resident a second
-    later."""
+    """Measures one start. Returns milliseconds until READY=1 (None without notification), milliseconds until a
+    connection is accepted, and MiB resident a second later."""
     notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     path = str(bench.path("notify"))
     if os.path.exists(path):
@@ -90,7 +90,7 @@ def main():
         bench = Bench(directory)
         origin = Origin(bench)
         try:
-            # A package installs it without symbols.
+            # The package installs it stripped.
             stripped = str(bench.path("stripped"))
             shutil.copy(Pinproxy.executable, stripped)
             subprocess.run(["strip", stripped], check=True)
@@ -111,7 +111,7 @@ def main():
         text = f"{name}: a client is taken after {statistics.median(taken):.1f} ms (longest {max(taken):.1f})"
         if ready[0]:
             text += f", READY=1 after {statistics.median(ready):.1f} ms (longest {max(ready):.1f})"
-        print(f"{text}, {statistics.median(resident):.1f} MiB resident at rest; {options.starts} starts")
+        print(f"{text}, {statistics.median(resident):.1f} MiB resident when idle; {options.starts} starts")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a second worker costs and brings: the same work for a proxy with one worker and for one with two, in turns. See
+"""Measures the cost and gain of a second worker. Proxies with one worker and with two do the same work in turns. See
 ../docs/scaling.md."""
 
 import argparse
@@ -21,9 +21,7 @@ WORKS = {
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pinproxy", default=".build/release/pinproxy", help="the release executable")
-    parser.add_argument(
-        "--workers", default="1,2", help="comma-separated; the first is what the others are compared with"
-    )
+    parser.add_argument("--workers", default="1,2", help="comma-separated; the others are compared with the first")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=int, default=2)
     parser.add_argument("--connections", type=int, default=400)

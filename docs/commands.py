@@ -1,8 +1,8 @@
-"""Makes pinproxy(1), the page of the whole program, from what --help is made of.
+"""Generates pinproxy(1), the page of the whole program, from the data behind --help.
 
 pinproxy --experimental-dump-help | commands.py FILE
 
-The pages of the commands are made by swift-argument-parser's own generator, whose page of the program names no command.
+swift-argument-parser's own generator makes the pages of the commands; its page of the program lists no commands.
 """
 
 import datetime
@@ -78,7 +78,7 @@ def visible(items):
 
 
 def listed(command, parents=()):
-    """The command with those below it: (name, what it does)."""
+    """The subcommands at all levels: (name, abstract)."""
     found = []
     for below in visible(command.get("subcommands", [])):
         name = (*parents, below["commandName"])

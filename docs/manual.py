@@ -1,9 +1,9 @@
-"""Makes man pages of section 5 from the shipped, commented files: what they say is said once.
+"""Generates man pages of section 5 from the comments of the shipped files.
 
 manual.py FILE.yaml... FOLDER   writes FOLDER/FILE.yaml.5 for each
 
-The comment at the top of a file becomes its description, and each section a part of its own, as it stands in the file.
-The page of pins.yaml also has every key of the rules, from rules.md.
+The comment at the top of a file becomes its description. Each section becomes a section of the page, as it is in the
+file. The page of pins.yaml also has every key of the rules, from rules.md.
 """
 
 import datetime
@@ -25,7 +25,7 @@ TEXTS = {
 
 
 def escaped(text):
-    """As text of a line that begins with no request."""
+    """Escapes text for a line that doesn't start with a request."""
     text = text.replace("\\", "\\e").replace("-", "\\-").replace("…", "\\[u2026]").replace("–", "\\(en")
     return "\\&" + text if text[:1] in (".", "'") else text
 
@@ -35,7 +35,7 @@ def literal(lines):
 
 
 def prose(comment):
-    """Paragraphs of a comment; what is indented in it stands as it is."""
+    """The paragraphs of a comment. Indented text is literal."""
     out, block = [], []
 
     def end():
@@ -59,7 +59,7 @@ def prose(comment):
 
 
 def parts(lines):
-    """The comment at the top, then the sections: (key, lines), with the comment that stands before the key."""
+    """The comment at the top, then the sections: (key, lines) with the key's comment."""
     end = next(index for index, line in enumerate(lines) if not line.startswith("#"))
     sections, waiting = [], []
     for line in lines[end:]:
@@ -86,7 +86,7 @@ def trimmed(lines):
 
 
 def rules():
-    """Every key of the rules, as rules.md shows them."""
+    """Every key of the rules, as listed in rules.md."""
     text = (pathlib.Path(__file__).parent / "rules.md").read_text()
     return text.split("\n## All keys\n", 1)[1].split("```yaml\n", 1)[1].split("```\n", 1)[0].splitlines()
 

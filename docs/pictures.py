@@ -2,8 +2,8 @@
 
 sudo docs/pictures.py PINPROXY [--minutes N] [--images DIRECTORY] [--looks DIRECTORY]
 
-The proxy, its servers and its clients run in separate namespaces. They work for --minutes before the pictures are
-taken. --looks keeps further pictures: the whole page, and as on a phone.
+The proxy, its servers and its clients run in separate namespaces, for --minutes before the pictures are taken. --looks
+saves further pictures: the whole page, and its layout on a phone.
 """
 
 import argparse
@@ -29,7 +29,7 @@ DAY = 86400
 SERVER = "198.51.100.10"
 TOKEN = "0123456789abcdef0123456789abcdef"
 PINNED = ["api.example.com", "pay.example.com", "login.example.com", "registry.example.net", "telemetry.example.net"]
-# legacy's pin is wrong, and mail's certificate is for another name.
+# The pin of legacy is wrong, and mail's certificate is for another name.
 NAMES = PINNED + ["legacy.example.com", "mail.example.com", "cdn.example.net"]
 
 
@@ -181,7 +181,7 @@ def configure(directory):
     )
     hosts = NAMES + ["backup.example.com", "t1.ads.example.net", "t2.ads.example.net"]
     (directory / "hosts").write_text("".join(f"{SERVER} {name}\n" for name in hosts))
-    # What a year of connections leaves behind.
+    # History of a year of connections.
     records = {}
     for number, name in enumerate(PINNED):
         since, count = int(now) - (365 - 40 * number) * DAY, 182_340 // (number + 1)
@@ -200,7 +200,7 @@ def configure(directory):
 
 
 class Client:
-    """Opens connections through the proxy, one for each request."""
+    """Opens a new connection through the proxy for each request."""
 
     def __init__(self, directory):
         context = ssl.create_default_context(cafile=directory / "state/pinproxy/authority.pem")
@@ -213,11 +213,11 @@ class Client:
         try:
             self.opener.open(f"https://{name}/v1/status", timeout=20).read()
         except (urllib.error.URLError, OSError):
-            pass  # refused, as it should be
+            pass  # refused, as expected
 
 
 def curl(directory, user, url):
-    """A program of another user, which the proxy names."""
+    """Runs a program of another user, for the proxy to name."""
     return subprocess.Popen(
         [
             "setpriv",
@@ -239,7 +239,7 @@ def curl(directory, user, url):
 
 
 def traffic(directory, ended):
-    """Requests of a machine at work: many that are let through, and few that are refused."""
+    """Typical traffic of a machine: many allowed requests, and a few refused ones."""
     client, rng, waited = Client(directory), random.Random(7), [curl(directory, "games", "https://backup.example.com/")]
     while not ended.is_set():
         client.ask(rng.choices(PINNED, [9, 5, 3, 2, 1])[0])
@@ -323,7 +323,7 @@ def main():
         "route add default via 192.0.2.1",
     ]:
         subprocess.run(["ip", *command.split()], check=True)
-    # The page shows paths: this one is seen by this process and its children alone.
+    # The page shows paths: only this process and its children see this one.
     subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "pictures", "/srv"], check=True)
     directory = pathlib.Path("/srv/pinproxy")
     directory.mkdir()

@@ -1,6 +1,6 @@
-"""What stands beside the repository's own pages: the man pages and the library's reference.
+"""Adds the man pages and the library's reference to the site.
 
-beside.py FOLDER   makes the DocC archives below FOLDER work wherever the site is served
+beside.py FOLDER   rewrites the DocC archives below FOLDER to work at any base path
 """
 
 import html
@@ -14,7 +14,8 @@ RAW = "``````{raw} html\n"
 
 
 def manual(folder):
-    """The man pages as Markdown with HTML in it, and their list. Pages of others are linked at Debian's."""
+    """Renders the man pages as Markdown with embedded HTML, and their index. Links to pages of other packages go to
+    Debian's."""
     names = [path.name for path in sorted(folder.glob("*.[15]"), key=lambda path: path.stem)]
     if not names:
         return {}
@@ -31,7 +32,7 @@ def manual(folder):
 
 
 def sections(folder, name):
-    """A man page's text, with headings of Markdown: the table of contents and the search know those."""
+    """A man page's text with Markdown headings. The table of contents and the search need those."""
     style = "fragment,man=%N.%S.html;https://manpages.debian.org/%N.%S"
     done = subprocess.run(["mandoc", "-T", "html", "-O", style, name], cwd=folder, capture_output=True, text=True)
     if done.returncode:
@@ -48,7 +49,7 @@ def sections(folder, name):
 
 
 def reference(folder):
-    """The page that lists the archives."""
+    """The page that lists the DocC archives."""
     archives = sorted(path.parent.name for path in folder.glob("*/documentation"))
     if not archives:
         return {}
@@ -58,7 +59,7 @@ def reference(folder):
 
 
 def relative(archive):
-    """DocC's pages name their files from the root of a server: name them from the page."""
+    """Makes the URLs in DocC's pages relative; DocC writes them from the server's root."""
     for page in archive.rglob("*.html"):
         up = "../" * len(page.relative_to(archive).parent.parts) or "./"
         text = page.read_text().replace(

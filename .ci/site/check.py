@@ -1,6 +1,6 @@
-"""Checks a site that was made: every link within it leads somewhere, and no page loads anything from elsewhere.
+"""Checks the built site: internal links resolve, and pages load nothing from other hosts.
 
-check.py FOLDER   prints what is wrong, with the page
+check.py FOLDER   prints each problem with its page
 """
 
 import html.parser

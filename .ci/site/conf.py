@@ -1,4 +1,4 @@
-"""Sphinx's configuration for `make site`: the Markdown of the repository as it is, in Furo."""
+"""Sphinx's configuration for `make site`, which renders the repository's Markdown unchanged with the Furo theme."""
 
 import pathlib
 import re
@@ -9,7 +9,7 @@ DAEMON = (ROOT / "Sources/Daemon/Service/ProxyDaemon.swift").read_text()
 project = "pinproxy"
 release = re.search(r'static let version = "(.*)"', DAEMON)[1]
 html_title = f"pinproxy {release}"
-# Options keep their two hyphens.
+# Keeps the two hyphens of options.
 smartquotes = False
 html_theme = "furo"
 html_static_path = ["static"]
@@ -19,9 +19,9 @@ html_use_index = False
 html_show_sphinx = False
 html_show_copyright = False
 extensions = ["myst_parser"]
-# The anchors that code hosts give to headings.
+# The anchors that code hosts generate for headings.
 myst_heading_anchors = 6
-# Examples leave out with … what doesn't matter, which isn't JSON or YAML any more.
+# Examples use … for omitted parts, which makes them invalid JSON or YAML.
 suppress_warnings = ["misc.highlighting_failure"]
 pygments_style = "default"
 pygments_dark_style = "github-dark"

@@ -1,9 +1,9 @@
-"""Gathers the Markdown of the site: the pages of the repository, with links that lead somewhere on a site.
+"""Collects the repository's Markdown pages for the site, and rewrites their links.
 
-sources.py FOLDER   writes the pages below FOLDER, as they lie in the repository
-sources.py --check  reports links of the pages to files or headings that don't exist
+sources.py FOLDER   writes the pages to FOLDER, with the repository's layout
+sources.py --check  reports links to files or headings that don't exist
 
-A linked file that is not Markdown becomes a page that shows it, a linked folder one that lists its files.
+A link to a file that isn't Markdown gets a page that shows the file; a link to a folder, a page that lists it.
 """
 
 import os
@@ -15,7 +15,7 @@ from beside import manual, reference
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# The sidebar: what a reader wants to do, and the pages for that. Sphinx refuses a page that isn't here.
+# The sidebar: the reader's tasks, and the pages for each. Sphinx rejects a page that is missing here.
 NAVIGATION = {
     "Start": ["Overview <self>", "docs/README"],
     "Pin hosts": ["docs/pinning", "docs/rules", "docs/verify-tunnel", "docs/cache", "docs/bundles"],
@@ -41,9 +41,9 @@ NAVIGATION = {
     "Work on it": ["docs/CONTRIBUTING", "docs/architecture", "docs/testing", "Benchmarks/README"],
 }
 LANGUAGES = {".yml": "yaml", ".yaml": "yaml", ".json": "json", ".conf": "nginx", ".service": "ini", ".socket": "ini"}
-# Left out where they haven't been made.
+# Left out if they haven't been built.
 OPTIONAL = ("man/", "reference/")
-# Of a page that is neither in the sidebar nor found by a search.
+# Marks a page that is in neither the sidebar nor the search index.
 HIDDEN = "---\norphan: true\nnosearch: true\n---\n"
 IMAGES = {".png", ".svg", ".jpg"}
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:)([^)#\s]*)(#[^)\s]*)?(?=\))")
@@ -51,7 +51,7 @@ FENCE = re.compile(r"\s*(```+|~~~+)")
 
 
 def prose(text):
-    """The lines with their numbers, and whether they are outside of code blocks."""
+    """Yields each line with its number and whether it is outside code blocks."""
     fence = None
     for number, line in enumerate(text.splitlines(), 1):
         mark = FENCE.match(line)
@@ -61,7 +61,7 @@ def prose(text):
 
 
 def anchors(text):
-    """Those that code hosts give to headings; a heading that is there again gets a number."""
+    """The anchors that code hosts generate; a repeated heading gets a number."""
     found = set()
     for _, line, outside in prose(text):
         if outside and line.startswith("#"):
@@ -71,7 +71,7 @@ def anchors(text):
 
 
 def shown(path):
-    """A page with a file's text, or with the list of a folder's files."""
+    """A page with the text of a file, or with a listing of a folder."""
     name = path.relative_to(ROOT)
     if path.is_dir():
         files = sorted(each.name for each in path.iterdir() if each.is_file())
@@ -93,14 +93,14 @@ class Pages:
                 self.texts[self.place(path)] = self.linked(path, path.read_text() if markdown else shown(path))
 
     def place(self, path):
-        """Where a file's page lies. README.md is the site's first page."""
+        """The path of a file's page. README.md is the site's first page."""
         name = path.relative_to(ROOT).as_posix()
         if path == ROOT / "README.md":
             return "index.md"
         return f"{name}/README.md" if path.is_dir() else name if path.suffix == ".md" else f"{name}.md"
 
     def linked(self, path, text):
-        """The text of a page, with its links to the places of other pages."""
+        """The text of a page, with links rewritten to the site's paths."""
         folder = path if path.is_dir() else path.parent
         lines = []
         for number, line, outside in prose(text):
@@ -128,7 +128,7 @@ class Pages:
 
 
 def contents(pages):
-    """The sidebar, as the first page's hidden tables of contents."""
+    """The sidebar, as hidden tables of contents on the first page."""
     out = []
     for caption, names in NAVIGATION.items():
         listed = [name for name in names if not name.startswith(OPTIONAL) or f"{name}.md" in pages]

@@ -1,11 +1,10 @@
-"""A differential trial of how messages are framed: mutated requests and responses go through a release build of the
-proxy, and what arrives is compared with a strict model of RFC 9112 (model.py), and read by nginx, Node, Go, Python and
-curl.
+"""A differential test of message framing. Mutated requests and responses go through a release build of the proxy. What
+arrives is compared with a strict model of RFC 9112 (model.py), and read by nginx, Node, Go, Python and curl.
 
     desync.py --pinproxy PATH [--count N] [--seed S] [--lanes L]
 
-Ends with 1 at any difference that known.py doesn't list with its reason. A lane is one process with a proxy and origins
-of its own; the same seed and lane make the same messages.
+Exits with 1 if there is a difference that known.py doesn't list with its reason. A lane is one process with its own
+proxy and origins; the same seed and lane make the same messages.
 """
 
 import argparse
@@ -24,21 +23,21 @@ from peers import Programs, certificates, build_go, start_proxy, start_readers
 from trial import Trial
 from wire import Loop, Recorder
 
-#: A lane with so many differences has shown enough.
+#: A lane stops after this many differences.
 FAULTS = 20
 
 
 def tunnelled(loop, number):
-    """An origin on port 80 of an address that no other lane has; nil without the right to that."""
+    """An origin on port 80 of an address that no other lane has. None without the privilege."""
     try:
         return Recorder(loop, KNOWN, (f"127.{os.getpid() >> 8 & 255}.{os.getpid() & 255}.{number + 2}", 80))
     except PermissionError:
-        print("no right to port 80: no tunnels", flush=True)
+        print("no privilege for port 80: no tunnels", flush=True)
         return None
 
 
 def last_words(folder):
-    """The end of what the proxy wrote: why it has ended."""
+    """The end of the proxy's output, to show why it exited."""
     return "".join((folder / name).read_text(errors="replace")[-6000:] for name in ("proxy.out", "proxy.log"))
 
 
@@ -87,7 +86,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="pinproxy-desync.") as folder:
         go = build_go(pathlib.Path(folder))
         if not go:
-            print("Go isn't installed: it reads nothing")
+            print("Go isn't installed: its reader is skipped")
         queue = multiprocessing.Queue()
         lanes = [multiprocessing.Process(target=lane, args=(n, options, go, queue)) for n in range(options.lanes)]
         for process in lanes:
@@ -107,7 +106,7 @@ def main():
             f"known: {name} ({known[name]:,}), {'refused' if entry.refuses else 'passed on'}: {entry.reason} "
             f"{entry.rfc}"
         )
-    print(f"{sum(counts.values()):,} messages in {seconds:.0f} s, {len(faults)} differences that aren't known")
+    print(f"{sum(counts.values()):,} messages in {seconds:.0f} s, {len(faults)} unknown differences")
     sys.exit(bool(faults))
 
 

@@ -1,4 +1,4 @@
-"""Both ends of HTTP/2, of which nothing is known but frames: a client of the proxy, and an origin."""
+"""Both ends of HTTP/2 connections, as frames: a client of the proxy, and an origin."""
 
 import ssl
 import struct
@@ -10,7 +10,7 @@ from wire import Client, Link
 
 
 class Frames:
-    """Takes frames out of bytes, and heads out of frames."""
+    """Parses frames from bytes, and decodes heads."""
 
     def __init__(self):
         self.rest = b""
@@ -19,7 +19,8 @@ class Frames:
         self.block = b""
 
     def take(self, data):
-        """(kind, flags, stream, payload) of each whole frame; of a head the fields, once they are whole."""
+        """Yields (kind, flags, stream, payload) per complete frame. For a head, the payload is the complete field
+        section."""
         self.rest += data
         while len(self.rest) >= 9:
             length = int.from_bytes(self.rest[:3], "big")
@@ -60,7 +61,7 @@ class Answer:
 
 
 class HTTP2Client(Client):
-    """One connection inside of CONNECT: sends frames, and waits until each stream is over."""
+    """One connection inside CONNECT. It sends frames and waits until each stream has ended."""
 
     def __init__(self, loop, port, frames, numbers, tunnel, context):
         self.frames = Frames()
@@ -103,7 +104,7 @@ class HTTP2Client(Client):
 
 
 class HTTP2Origin:
-    """Answers requests with frames that were prepared for their paths."""
+    """Answers requests with frames prepared for their paths."""
 
     def __init__(self, origin, connection):
         self.origin, self.socket = origin, connection
@@ -145,7 +146,7 @@ class HTTP2Origin:
 
 
 def context(is_server, protocols, certificate=None):
-    """TLS between our own ends: nobody is verified by them."""
+    """A TLS context for connections between the test's own ends, which verify nothing."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if is_server else ssl.PROTOCOL_TLS_CLIENT)
     if is_server:
         made.load_cert_chain(*certificate)

@@ -1,4 +1,4 @@
-"""Messages of HTTP/2 by chance, and the frames that carry them (RFC 9113 section 4, RFC 7541)."""
+"""Generates random HTTP/2 messages and their frames (RFC 9113 section 4, RFC 7541)."""
 
 import struct
 
@@ -7,7 +7,7 @@ from streams import Sent
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RESET, SETTINGS, PING, GOAWAY, WINDOW, CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
-#: Windows that nobody fills here: INITIAL_WINDOW_SIZE, and the connection's.
+#: Windows too large to be exhausted here: INITIAL_WINDOW_SIZE, and the connection's.
 WIDE = (struct.pack(">HI", 4, 1 << 30), struct.pack(">I", (1 << 30) - 65535))
 
 VALUES = [
@@ -168,7 +168,7 @@ TRAILERS = [
 
 
 class FrameMaker(Maker):
-    """Makes messages, and frames of them."""
+    """Generates messages and their frames."""
 
     def length(self, body, share):
         if not self.odd(share * 2):
@@ -257,7 +257,7 @@ class FrameMaker(Maker):
     # Frames
 
     def section(self, stream, fields, ends):
-        """HEADERS and CONTINUATION, with padding and priority now and then."""
+        """HEADERS and CONTINUATION, sometimes with padding and priority."""
         block = b"".join(b"\x00" + text(name) + text(value) for name, value in fields)
         cuts = sorted(int(self.random.random() * (len(block) + 1)) for _ in range(self.pick([0, 0, 0, 1, 3])))
         parts, at = [], 0
@@ -276,7 +276,7 @@ class FrameMaker(Maker):
         return frame(HEADERS, flags, stream, first) + b"".join(rest)
 
     def frames(self, stream, sent):
-        """The frames of a message, each of which may stand between those of other streams."""
+        """The frames of a message. Frames of other streams may be interleaved."""
         frames = [self.section(stream, head, False) for head in sent.interim]
         last = sent.trailers is None and sent.reset is None
         frames.append(self.section(stream, sent.fields, last and not sent.pieces))
@@ -296,7 +296,7 @@ def frame(kind, flags, stream, payload=b""):
 
 
 def text(data):
-    """A string literal without Huffman's code (RFC 7541 section 5.2)."""
+    """A string literal without Huffman coding (RFC 7541 section 5.2)."""
     if len(data) < 127:
         return bytes([len(data)]) + data
     rest, number = b"\x7f", len(data) - 127

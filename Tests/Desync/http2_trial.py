@@ -1,5 +1,4 @@
-"""The part of the trial that is in HTTP/2: requests of its clients to origins of HTTP/1.1, and responses of its
-origins."""
+"""The HTTP/2 part of the trial. Clients send HTTP/2 requests to HTTP/1.1 origins, and origins send HTTP/2 responses."""
 
 from endpoints import context
 from frames import FrameMaker
@@ -10,15 +9,15 @@ from streams import AFTER, LENGTH, StreamReader
 from wire import Client, Recorder
 
 BATCH = 24
-#: Connections on which an origin sends garbage, until its client has given up.
+#: How many connections with garbage from an origin a client tries before it gives up.
 TRIES = 8
 
 
 class HTTP2Trial:
     def __init__(self, trial, certificate, readers):
         """
-        - Parameter certificate: files of a chain that the proxy trusts, and its key.
-        - Parameter readers: that speak TLS.
+        - Parameter certificate: the files of a chain that the proxy trusts, and of its key.
+        - Parameter readers: readers with TLS.
         """
         self.trial, self.readers = trial, readers
         self.random, self.loop = trial.random, trial.loop
@@ -58,8 +57,8 @@ class HTTP2Trial:
     # Responses
 
     def responses(self):
-        """Rows of requests of HTTP/1.1 over one connection, answered in HTTP/2. After what is refused the connection
-        ends, or goes on."""
+        """Sends series of HTTP/1.1 requests over one connection each, answered in HTTP/2. After a refusal the
+        connection may close or continue."""
         rows, prepared = [], {}
         share, flips = self.random.choice([0, 0.02, 0.05, 0.1]), self.random.random() < 0.15
         for _ in range(BATCH):
@@ -78,7 +77,7 @@ class HTTP2Trial:
         for row, fault in self.run(rows):
             alone = self.run([row])
             self.trial.report(
-                f"response by HTTP/2 ({'alone' if alone else 'in a batch alone'}): "
+                f"response by HTTP/2 ({'alone' if alone else 'only in a batch'}): "
                 f"{[(m, s) for m, _, s, _ in row]!r}\n    model: {[w for *_, w in row]!r}\n    {fault}"
             )
 
@@ -103,8 +102,7 @@ class HTTP2Trial:
             return all(client.is_done for client in clients)
 
         if any(row[-1][3] == "flipped" for row in rows):
-            # A frame may now be longer than what is sent of it: the proxy waits until its origin closes, and may try
-            # again.
+            # A frame's length may now exceed what is sent: the proxy waits until its origin closes, and may retry.
             for _ in range(TRIES):
                 if self.loop.run(is_done, patience=1):
                     break
@@ -127,7 +125,7 @@ class HTTP2Trial:
             try:
                 answer = reader.response(data, method, at, has_ended=False, is_client=True)
             except (Incomplete, Refused) as error:
-                # An interrupted response is cut where it broke.
+                # An interrupted response is truncated at the break.
                 return (
                     None
                     if isinstance(wanted, str) and isinstance(error, Incomplete)

@@ -1,10 +1,10 @@
-"""Where the strict reader of model.py and pinproxy differ, or where the RFC leaves a choice: each with its reason."""
+"""Where model.py and pinproxy differ, or the RFC leaves a choice, with the reasons."""
 
 from typing import NamedTuple
 
 
 class Known(NamedTuple):
-    #: What pinproxy does with such a message: refuse it, or pass it on.
+    #: Whether pinproxy refuses such a message or passes it on.
     refuses: bool
     rfc: str
     reason: str
@@ -82,13 +82,13 @@ KNOWN = {
     ),
 }
 
-#: Not differences in HTTP/2, since the defect comes after what was already passed on. A length that differs from that
-#: of DATA (RFC 9113 section 8.1.1) is noticed at the body's end. By then an origin that was sent that many bytes has a
-#: complete message; the client's stream is reset anyway. The same holds for bad trailers after such a body, for data
-#: after the head of a response without a body (HEAD, 204, 205, 304), and for DATA beyond a response's length: an
-#: HTTP/1.1 client was sent that many bytes, and none beyond them.
+#: Cases that aren't differences in HTTP/2, since the defect comes after bytes already passed on. A length that
+#: contradicts DATA (RFC 9113 section 8.1.1) is detected at the body's end. By then an origin has a complete message of
+#: the announced length; the client's stream is reset anyway. The same holds for bad trailers after such a body, for
+#: data after the head of a response without a body (HEAD, 204, 205, 304), and for DATA beyond a response's length: an
+#: HTTP/1.1 client got that many bytes, and none beyond them.
 
-#: What real readers do by design, whatever the sender.
+#: Deliberate behaviour of real readers, whoever the sender is.
 READERS = {
     "python, interim": "http.client takes every interim response but 100 for the final one: it gets none of the others "
     "here.",

@@ -1,7 +1,7 @@
-"""A strict reader of HTTP/1.1 messages, from RFC 9112 alone: it shares no code with the proxy.
+"""A strict reader of HTTP/1.1 messages, written from RFC 9112 alone. It shares no code with the proxy.
 
-What a message may be doubted for has a name (a reason). Reasons that refuse a message and that pinproxy passes on, and
-those that leave a choice, are in known.py.
+Each doubt about a message has a name (a reason). known.py lists the reasons that would refuse a message but that
+pinproxy passes on, and those where the RFC leaves a choice.
 """
 
 import re
@@ -20,7 +20,7 @@ CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]+)((?:[ \t]*;.*)?)\Z", re.DOTALL)
 QUOTED = rb'"(?:[\t \x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t\x20-\x7e\x80-\xff])*"'
 EXTENSIONS = re.compile(rb"(?:[ \t]*;[ \t]*" + TOKEN + rb"(?:[ \t]*=[ \t]*(?:" + TOKEN + rb"|" + QUOTED + rb"))?)*\Z")
 
-#: The limits of pinproxy's configuration and its fixed limits.
+#: pinproxy's configured and fixed limits.
 HEAD_LIMIT, FIELD_LIMIT, OPTION_LIMIT, CHUNK_LINE_LIMIT, TRAILER_LIMIT = 65536, 1000, 32, 4096, 16384
 RESPONSE_HEAD_LIMIT = 262144
 #: Trailers from HTTP/2 have the limit of the head before them.
@@ -28,18 +28,18 @@ RELAYED_TRAILER_LIMIT = RESPONSE_HEAD_LIMIT
 
 
 class Refused(Exception):
-    """The message must not pass. The argument is the reason."""
+    """The message must be refused. The argument is the reason."""
 
 
 class Incomplete(Exception):
-    """The message isn't whole."""
+    """The message is incomplete."""
 
 
 class Message(NamedTuple):
     method: bytes
     target: bytes
     body: bytes
-    #: The connection carries no further message.
+    #: No further message follows on the connection.
     closes: bool
     host: bytes
     #: The recipient answers it directly (Max-Forwards: 0).
@@ -57,20 +57,20 @@ class Answer(NamedTuple):
 
 
 class Reader:
-    """Reads messages. `known` are the reasons of known.py; those that were needed are counted in `used`."""
+    """Reads messages. `known` are the reasons of known.py; `used` counts those that applied."""
 
     def __init__(self, known, trailer_limit=TRAILER_LIMIT):
         """
-        - Parameter trailer_limit: of the bytes of trailers, and of each line.
+        - Parameter trailer_limit: the limit for the trailers, and for each line of them.
         """
         self.known = known
         self.trailer_limit = trailer_limit
         self.used = {}
-        #: The body of the last message whose trailers were read.
+        #: The body of the last message with trailers.
         self.whole = None
 
     def doubt(self, reason, refuses):
-        """Something that the RFC would refuse, or allows to be refused: known.py says which."""
+        """Handles a reason that the RFC refuses, or allows a recipient to refuse; known.py decides."""
         entry = self.known.get(reason)
         if entry:
             refuses = entry.refuses
@@ -81,7 +81,7 @@ class Reader:
     # Heads
 
     def lines(self, data, start, limit):
-        """The lines of a head, and where its body begins."""
+        """The lines of a head, and the offset of the body."""
         end = data.find(b"\r\n\r\n", start)
         head = data[start : end if end >= 0 else len(data)]
         whole = head.split(b"\r\n")
@@ -115,7 +115,7 @@ class Reader:
         return fields
 
     def framing(self, fields, version):
-        """The length of the body (None: not said), and whether it is in chunks."""
+        """The length of the body (None: unspecified), and whether it is chunked."""
         length = None
         digits = None
         chunked = False
@@ -166,7 +166,7 @@ class Reader:
     # Bodies
 
     def chunks(self, data, at):
-        """A chunked body, and where it ends."""
+        """A chunked body, and the offset of its end."""
         body = []
         while True:
             line, at = self.line(data, at, CHUNK_LINE_LIMIT)
@@ -206,7 +206,7 @@ class Reader:
     def refuse(reason):
         raise Refused(reason)
 
-    #: Extensions that every reader reads the same way: tokens, "=", blanks and whole quoted strings.
+    #: Extensions that every reader parses alike: tokens, "=", blanks and complete quoted strings.
     LAX = re.compile(
         rb"[ \t]*;[ \t]*" + TOKEN + rb"(?:[ \t=]|" + TOKEN + rb"|" + QUOTED + rb"|;[ \t]*" + TOKEN + rb")*\Z"
     )
@@ -229,9 +229,10 @@ class Reader:
     # Requests
 
     def request(self, data, at, authority=None, is_inside=False):
-        """One request and where the next begins. With an authority it came to a proxy for that one, else to a server.
+        """Reads one request. Returns it with the offset of the next. With an authority the recipient is a proxy for it,
+        else a server.
 
-        - Parameter is_inside: it came inside of CONNECT to that authority.
+        - Parameter is_inside: it came inside CONNECT to that authority.
         """
         while data.startswith(b"\r\n", at):
             at += 2
@@ -276,7 +277,7 @@ class Reader:
                 raise Refused("Max-Forwards")
             is_own = int(hops[0]) == 0
         if is_own and (chunked or length is not None):
-            # A server that answers a request directly needn't read its body, but then has to close.
+            # A server that answers a request directly needn't read its body, but then it has to close.
             return Message(method, target, b"", True, b"", True), len(data)
         if chunked:
             body, end = self.chunks(data, body_at)
@@ -304,8 +305,8 @@ class Reader:
         return b"/" + path if path[:1] == b"?" else path
 
     def requests(self, data, authority, is_inside=False):
-        """All requests of a connection to a proxy, and how it ends: "end", "closed", "incomplete" or a refusal's
-        reason."""
+        """All requests of a connection to a proxy, and how it ends. That is "end", "closed", "incomplete" or the reason
+        of a refusal."""
         messages = []
         at = 0
         while True:
@@ -315,7 +316,7 @@ class Reader:
                 rest = data[at:]
                 return messages, "end" if not rest.strip(b"\r\n") else "incomplete"
             except Refused as refused:
-                # Whether there is an answer before the head is complete depends on how far it was read.
+                # Whether an incomplete head is answered depends on how much of it was read.
                 has_head = b"\r\n\r\n" in data[at:].lstrip(b"\r\n")
                 return messages, f"refused: {refused}" if has_head else "incomplete"
             messages.append(message)
@@ -325,7 +326,7 @@ class Reader:
     # Responses
 
     def response(self, data, method, at=0, has_ended=True, is_client=False):
-        """The final response. A client's own reader (`is_client`) doubts nothing that depends on the request."""
+        """The final response. A client's own reader (`is_client`) skips doubts that depend on the request."""
         while True:
             lines, body_at = self.lines(data, at, RESPONSE_HEAD_LIMIT)
             if lines and not lines[0]:

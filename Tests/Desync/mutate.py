@@ -1,4 +1,4 @@
-"""Requests and responses, made by a grammar of what readers disagree about, and changed byte by byte."""
+"""Generates requests and responses from a grammar of what readers disagree about, and mutates bytes."""
 
 MARK = b"smuggled"
 
@@ -396,7 +396,7 @@ INTERIM = [
 
 
 class Maker:
-    """Makes messages from a source of random numbers."""
+    """Generates messages from a random source."""
 
     def __init__(self, random):
         self.random = random
@@ -408,12 +408,12 @@ class Maker:
         return list[int(self.random.random() * len(list))]
 
     def number(self, count, forms):
-        """A number in some notation: right, or one more, or one less."""
+        """A number in some notation: correct, or off by one."""
         text = self.pick(forms)
         return text.format(count, count + 1, max(0, count - 1)).encode("latin-1", "replace")
 
     def body(self, inner):
-        """A body that would be a message, were it read as one."""
+        """A body that would be a message if it were parsed as one."""
         kind = self.random.random()
         if kind < 0.4:
             return inner
@@ -447,7 +447,7 @@ class Maker:
         return b"".join(pieces)
 
     def framed(self, body, share):
-        """Fields that frame a body, and the body as they say, more or less."""
+        """Fields that frame a body, and the body, which matches them more or less."""
         kind = self.random.random()
         chunked = kind < 0.4
         length = kind >= 0.4 and (body or kind < 0.6)
@@ -481,7 +481,7 @@ class Maker:
         return fields, wire
 
     def head(self, start, fields, share):
-        """Lines with their ends; now and then with another colon or line end."""
+        """Joins lines with line ends, sometimes with an odd colon or line end."""
         lines = [start, *fields]
         if share == 0 or not self.odd(share * 4):
             return b"\r\n".join(lines) + b"\r\n\r\n"
@@ -494,10 +494,10 @@ class Maker:
         return b"".join(text)
 
     def request(self, name, url, share, is_inside=False):
-        """One request. `share` of its parts are odd.
+        """One request. `share` is the probability that a part is odd.
 
         - Parameter url: the beginning of the absolute target.
-        - Parameter is_inside: it is for a tunnel, where targets are paths.
+        - Parameter is_inside: whether it is for a tunnel, where targets are paths.
         """
         authority = url[7:]
         method = self.pick(ODD_METHODS) if self.odd(share) else self.pick(METHODS)
@@ -553,7 +553,7 @@ class Maker:
                 fields.insert(at, self.pick(EXTRA))
 
     def response(self, name, share):
-        """One response, in whose body its name is."""
+        """One response, with its name in the body."""
         status = self.pick(STATUS_LINES) if self.odd(share * 2) else b"HTTP/1.1 200 OK"
         inner = b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\nX-Id: %s\r\n\r\n%s" % (MARK, MARK)
         fields, wire = self.framed(name + self.body(inner), share)
@@ -568,7 +568,7 @@ class Maker:
         return text
 
     def flipped(self, data, protected=b""):
-        """Some bytes changed, put in, left out, doubled or moved, outside of what is protected."""
+        """Changes, inserts, removes, doubles or moves bytes outside the protected part."""
         for _ in range(1 + int(self.random.random() * 3)):
             parts = data.split(protected) if protected else [data]
             index = int(self.random.random() * len(parts))

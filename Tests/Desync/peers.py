@@ -1,4 +1,4 @@
-"""The programs of a trial: the proxy, real servers as readers of requests, real programs as readers of responses."""
+"""The programs of a trial: the proxy, servers that read requests, clients that read responses."""
 
 import hashlib
 import os
@@ -16,7 +16,7 @@ ENVIRONMENT = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"} | {
 
 
 class Programs:
-    """What was started; `stop()` ends all of it."""
+    """The started programs; `stop()` stops them all."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -34,10 +34,10 @@ class Programs:
         return process
 
     def check(self):
-        """The trial shows nothing without one of them."""
+        """Fails if one of them has exited, since the trial shows nothing without it."""
         for process in self.all:
             if process.poll() is not None:
-                raise SystemExit(f"{process.args[0]} has ended: {process.returncode}")
+                raise SystemExit(f"{process.args[0]} has exited: {process.returncode}")
 
     def stop(self):
         for process in self.all:
@@ -47,7 +47,7 @@ class Programs:
 
 
 def die_with_parent():
-    """A trial that is killed leaves nothing behind (prctl PR_SET_PDEATHSIG)."""
+    """Makes a process exit with a killed trial (prctl PR_SET_PDEATHSIG)."""
     import ctypes
 
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
@@ -59,7 +59,7 @@ def free_port():
 
 
 def certificates(folder, names):
-    """ca.pem, an authority, and a leaf of it, origin.pem with origin.key, for names in OpenSSL's notation."""
+    """Creates ca.pem, an authority, and its leaf origin.pem with origin.key. Names are in OpenSSL's notation."""
     key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30"]
     for command in (
         [
@@ -106,7 +106,7 @@ def certificates(folder, names):
 
 
 def start_proxy(programs, executable):
-    """The proxy, in the clear, with nothing but the loopback to reach. Returns its process and its port."""
+    """Starts the proxy without TLS, with access to the loopback only. Returns its process and port."""
     folder = programs.folder
     (folder / "pinproxy.yaml").write_text("""
 proxy: {listen: "127.0.0.1:0", workers: 1}
@@ -131,7 +131,7 @@ pins: null
 
 
 class ReaderProcess:
-    """A server that writes down what it reads, one line a request."""
+    """A server that records what it reads, one line per request."""
 
     def __init__(self, loop, name, process):
         self.name = name
@@ -149,7 +149,7 @@ class ReaderProcess:
     def ready(self):
         data = os.read(self.process.stdout.fileno(), 1 << 18)
         if not data:
-            raise SystemExit(f"{self.name} has ended: {self.process.wait()}")
+            raise SystemExit(f"{self.name} has exited: {self.process.wait()}")
         *lines, self.rest = (self.rest + data).split(b"\n")
         for line in lines:
             method, target, length, digest = line.decode().split(" ")
@@ -157,7 +157,7 @@ class ReaderProcess:
 
 
 class Nginx:
-    """nginx, which passes on what it reads to a recorder of its own."""
+    """nginx, which forwards what it reads to its own recorder."""
 
     name = "nginx"
 
@@ -208,7 +208,7 @@ http {{
 
 
 def build_go(folder):
-    """Go's reader; nil if Go isn't installed."""
+    """Builds Go's reader. None if Go isn't installed."""
     if not shutil.which("go"):
         return None
     subprocess.run(
@@ -220,7 +220,7 @@ def build_go(folder):
 
 
 def start_readers(programs, loop, recorder, go, certificate=()):
-    """- Parameter certificate: files of a chain and its key, for TLS; empty: in the clear."""
+    """- Parameter certificate: the files of a chain and its key, for TLS; empty: plaintext."""
     commands = {"node": ["node", HERE / "reader.js"], "python": ["/usr/bin/python3", "-B", HERE / "reader.py"]} | (
         {"go": [go]} if go else {}
     )
@@ -234,8 +234,7 @@ def start_readers(programs, loop, recorder, go, certificate=()):
 
 
 class ClientRun:
-    """A program that asks for a list of URLs, and says of each what came: URL, status, length and digest, or URL and
-    error."""
+    """A program that requests a list of URLs. It reports each as URL, status, length and digest, or URL and error."""
 
     NAMES = ["curl", "node", "python"]
 
@@ -290,7 +289,7 @@ class ClientRun:
         self.process.wait()
 
     def results(self):
-        """By URL: status, length and digest; nil for an error."""
+        """By URL: status, length and digest; None for an error."""
         output = b"".join(self.output)
         results = {}
         if self.name != "curl":

@@ -1,4 +1,4 @@
-"""What one connection of HTTP/2 carries, and what the model expects of it: a `Stream` of many streams."""
+"""The traffic of one HTTP/2 connection and the model's expectations: a `Stream` of many streams."""
 
 import collections
 import random
@@ -13,11 +13,11 @@ from wire import Recorder, digest, seen_as
 
 
 class Row:
-    """Requests, each on its stream. What a message is refused for ends its stream alone."""
+    """Requests, each on its stream. A refused message ends only its stream."""
 
     def __init__(self, maker, requests, authority, context, flips):
         """
-        - Parameter flips: bytes of frames are changed by chance. Then nobody knows what they say, but no body becomes a
+        - Parameter flips: bytes of frames are changed at random. Their meaning is then unknown, but no body becomes a
           message.
         """
         self.authority, self.context, self.is_flipped = authority, context, flips
@@ -42,7 +42,7 @@ class Row:
         return [seen_as(m.method, reading(m.target), m.body) for m in self.messages]
 
     def allowed(self, reading):
-        """What may be seen besides: of what is refused for its end, the beginning may have been a whole message."""
+        """What may be seen as well. If only the end of a message is refused, its beginning may have been complete."""
         allowed = []
         for sent, what in zip(self.requests, self.verdicts):
             begun = isinstance(what, str) and self.begun(sent)
@@ -51,8 +51,8 @@ class Row:
         return allowed
 
     def begun(self, sent):
-        """The message that one begins with which is refused for its trailers, or for its length; nil: none. An extended
-        CONNECT is an upgrade at an origin of HTTP/1.1 (RFC 8441), which no origin here accepts."""
+        """The complete beginning of a message that is refused for its trailers or its length. None without one. An
+        extended CONNECT is an upgrade at an HTTP/1.1 origin (RFC 8441), which no origin here accepts."""
         said = dict(sent.fields)
         if said.get(b":method") == b"CONNECT" and b":protocol" in said:
             fields = [
@@ -112,7 +112,7 @@ class Row:
 
 
 def verdict(used, read, *arguments):
-    """What a function of the model reads, or why it refuses. Counts the reasons of known.py that were needed."""
+    """What a function of the model reads, or why it refuses. Counts the known.py reasons that applied."""
     reader = StreamReader(KNOWN)
     try:
         return read(reader, *arguments)
@@ -123,7 +123,7 @@ def verdict(used, read, *arguments):
 
 
 def interleaved(random, rows):
-    """The frames of several streams, which are opened in order."""
+    """The interleaved frames of several streams, which are opened in order."""
     frames, opened = [], []
     rows = [list(row) for row in rows]
     while rows or opened:
@@ -138,7 +138,7 @@ def interleaved(random, rows):
 
 
 class PreparedOrigin(Recorder):
-    """An origin of HTTP/2 whose responses are frames, by path."""
+    """An HTTP/2 origin with prepared frames as responses, by path."""
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
@@ -151,7 +151,7 @@ class PreparedOrigin(Recorder):
         self.connections.add(HTTP2Origin(self, connection))
 
     def hang_up(self):
-        """Ends all connections."""
+        """Closes all connections."""
         for connection in list(self.connections):
             connection.close()
 

@@ -1,5 +1,5 @@
-"""A strict reader of messages in HTTP/2, from RFC 9113 alone: what their fields and bodies are in HTTP/1.1. It shares
-no code with the proxy, as model.py doesn't."""
+"""A strict reader of HTTP/2 messages, written from RFC 9113 alone. It gives their fields and bodies in HTTP/1.1. Like
+model.py, it shares no code with the proxy."""
 
 import re
 from typing import NamedTuple
@@ -10,7 +10,7 @@ NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+\Z")
 TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+\Z")
 STATUS = re.compile(rb"[1-9][0-9][0-9]\Z")
 CONNECTION_SPECIFIC = {b"connection", b"proxy-connection", b"keep-alive", b"transfer-encoding", b"upgrade"}
-#: See below "not differences" in known.py.
+#: See "Cases that aren't differences" in known.py.
 LENGTH, AFTER = "length isn't that of DATA", "what follows a message that is whole"
 #: limits.request_head counts text; each field counts 32 extra bytes (RFC 9113 section 6.5.2).
 HEAD_LIMIT, RESPONSE_HEAD_LIMIT = 65536, 262144
@@ -20,13 +20,13 @@ class Sent(NamedTuple):
     """A message in frames, as it is sent."""
 
     fields: list
-    #: Bytes of DATA frames.
+    #: Payloads of DATA frames.
     pieces: list = []
-    #: Nil: none.
+    #: None: no trailers.
     trailers: list = None
     #: For a response: the error code that resets its stream at its end.
     reset: int = None
-    #: For a response: interim heads before it.
+    #: For a response: the interim heads before it.
     interim: list = []
 
     @property
@@ -35,7 +35,7 @@ class Sent(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What an origin has to see."""
+    """What an origin has to receive."""
 
     method: bytes
     target: bytes
@@ -43,10 +43,10 @@ class Asked(NamedTuple):
 
 
 class StreamReader(Reader):
-    """With the reasons of known.py, as `Reader`."""
+    """Reads messages, with the reasons of known.py, like `Reader`."""
 
     def section(self, fields, limit):
-        """The pseudo-header fields, and the others."""
+        """Splits a field section into pseudo-header fields and others."""
         pseudo, others = {}, []
         if len(fields) > FIELD_LIMIT:
             raise Refused("too many fields")
@@ -70,7 +70,7 @@ class StreamReader(Reader):
         return pseudo, others
 
     def length(self, others, sent):
-        """Refuses a length that isn't that of DATA."""
+        """Refuses a length that contradicts DATA."""
         lengths = [value for name, value in others if name == b"content-length"]
         if len(lengths) > 1:
             self.doubt("length repeated in HTTP/2", False)
@@ -88,7 +88,7 @@ class StreamReader(Reader):
         return others
 
     def request(self, sent, authority):
-        """What a request is inside of CONNECT to an authority."""
+        """The meaning of a request inside CONNECT to an authority."""
         pseudo, others = self.section(sent.fields, HEAD_LIMIT)
         if set(pseudo) - {b":method", b":scheme", b":authority", b":path"}:
             raise Refused("pseudo-field")
@@ -126,7 +126,7 @@ class StreamReader(Reader):
         return Asked(method, target, sent.body)
 
     def response(self, sent, method):
-        """Status and body of a response to a method."""
+        """The status and body of a response to a method."""
         for fields in sent.interim:
             status, _ = self.head(fields)
             if not 100 <= status < 200:
@@ -159,8 +159,8 @@ class StreamReader(Reader):
 
     @staticmethod
     def said(sent, method):
-        """The body of a response as far as its head says where it ends: of what is refused for its end, a client of
-        HTTP/1.1 has a whole message by then. Nil: it can't be whole."""
+        """The part of a response's body that its head announces. If only the end is refused, an HTTP/1.1 client has a
+        complete message by then. None: it can't be complete."""
         status, length = dict(sent.fields)[b":status"], dict(sent.fields).get(b"content-length", b"")
         if method == b"HEAD" or status in (b"204", b"205", b"304"):
             return b""

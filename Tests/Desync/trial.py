@@ -1,4 +1,4 @@
-"""What is sent in batches, what the model expects of it, and how that compares with what came."""
+"""Sends batches, computes the model's expectations, and compares them with what arrived."""
 
 import collections
 import itertools
@@ -22,7 +22,7 @@ SILENT = "refused: first byte of a tunnel"
 
 
 class Stream:
-    """What one connection sends: some requests, the last of which may end it."""
+    """The requests that one connection sends; the last of them may end it."""
 
     is_flipped = False
 
@@ -41,7 +41,7 @@ class Stream:
 
     @property
     def count(self):
-        """Messages about which there was a verdict."""
+        """The number of messages with a verdict."""
         return len(self.messages) + (self.ending.startswith("refused") or self.ending == "incomplete")
 
     def expected(self, reading):
@@ -58,16 +58,16 @@ class Stream:
         return Client(loop, port, pieces, self.ends, satisfied, self.tunnel)
 
     def allowed(self, reading):
-        """What may be seen besides."""
+        """What may be seen as well."""
         return []
 
     def fault_of(self, client, is_strict=True, reading=lambda target: target):
         return self.fault(client.data, is_strict, reading)
 
     def fault(self, data, is_strict=True, reading=lambda target: target):
-        """What is wrong with the answers; nil: nothing. A reader (not strict) may itself refuse what it gets.
+        """What is wrong with the responses; None: nothing. A reader (not strict) may refuse its input itself.
 
-        - Parameter reading: what it makes of a target.
+        - Parameter reading: its interpretation of a target.
         """
         reader, at, was_refused = Reader(KNOWN), 0, False
         for number, message in enumerate(self.messages):
@@ -114,11 +114,11 @@ class Stream:
 
 
 class Trial:
-    """The trials of one lane: a proxy with its origins, and a source of random numbers."""
+    """The trials of one lane: a proxy with its origins, and a random source."""
 
     def __init__(self, seed, loop, proxy, recorder, tunnelled, readers):
         """
-        - Parameter tunnelled: a recorder on port 80, where CONNECT is for plain HTTP; nil: there is none.
+        - Parameter tunnelled: a recorder on port 80, where CONNECT is for plain HTTP; None without one.
         """
         self.seed = seed
         self.random = random.Random(seed)
@@ -137,7 +137,7 @@ class Trial:
         self.faults = []
 
     def batch(self):
-        """One batch of some kind."""
+        """Runs one batch of some kind."""
         if self.others and self.random.random() < 0.4:
             return self.others.batch()
         kind = self.random.random()
@@ -199,10 +199,10 @@ class Trial:
             self.narrow(faults, streams, lambda stream: self.run_requests(origin, [stream], is_strict), name)
 
     def run_requests(self, origin, streams, is_strict):
-        """What is wrong, as lines."""
+        """Returns what is wrong, as lines."""
         origin.seen = []
         recorder = origin if is_strict else self.recorder
-        # The recorder behind nginx is another one.
+        # nginx has a separate recorder.
         recorder = getattr(origin, "recorder", recorder)
         recorder.refused, recorder.responses = [], {}
         clients = [stream.client(self.loop, self.proxy) for stream in streams]
@@ -239,7 +239,7 @@ class Trial:
         return faults
 
     def narrow(self, faults, inputs, run, name):
-        """Finds inputs that a fault comes from, by sending each alone."""
+        """Finds the inputs that cause a fault, by sending each alone."""
         alone = list(itertools.islice(((input, found) for input in inputs if (found := run(input))), 3))
         for input, found in alone:
             self.report(
@@ -247,12 +247,12 @@ class Trial:
                 f"{input.ending}\n    " + "\n    ".join(found)
             )
         if not alone:
-            self.report(f"{name}: in a batch alone\n    " + "\n    ".join(faults[:5]))
+            self.report(f"{name}: only in a batch\n    " + "\n    ".join(faults[:5]))
 
     # Responses
 
     def prepare(self, count):
-        """Responses at the recorder. By target: what the model expects for a method."""
+        """Prepares responses at the recorder. Returns their targets and data."""
         self.recorder.responses = {}
         #: By target: the complete body before the defect.
         self.whole = {}
@@ -267,7 +267,7 @@ class Trial:
         return targets
 
     def outcome(self, target, data, method):
-        """Status and body by the model, or the reason of a refusal. Has the recorder answer in that way."""
+        """Status and body by the model, or the reason of a refusal. Prepares the recorder's response."""
         reader = Reader(KNOWN)
         answer = None
         try:
@@ -282,7 +282,7 @@ class Trial:
         return what
 
     def responses(self, count):
-        """Rows of requests over one connection, each answered with a response from the generator."""
+        """Sends series of requests over one connection each, answered with generated responses."""
         url = b"http://127.0.0.1:%d" % self.recorder.port
         rows, targets = [], self.prepare(count * 4)
         while targets:
@@ -299,7 +299,7 @@ class Trial:
         for row, fault in found:
             alone = self.run_rows([row], url)
             self.report(
-                f"response ({'alone' if alone else 'in a batch alone'}): {[(m, d) for m, _, d, _ in row]!r}\n    "
+                f"response ({'alone' if alone else 'only in a batch'}): {[(m, d) for m, _, d, _ in row]!r}\n    "
                 f"model: {[w for *_, w in row]!r}\n    {fault}"
             )
 
@@ -327,7 +327,7 @@ class Trial:
             try:
                 answer = reader.response(data, method, at, is_client=True)
             except (Incomplete, Refused) as error:
-                # An interrupted response is cut where it broke.
+                # An interrupted response is truncated at the break.
                 return (
                     None
                     if isinstance(wanted, str) and isinstance(error, Incomplete)
@@ -345,7 +345,7 @@ class Trial:
         return None if at == len(data) else "more answers than requests"
 
     def clients(self, name):
-        """A real program reads responses."""
+        """Lets a real client read responses."""
         targets = self.prepare(BATCH)
         wanted = {}
         for target, data in targets:

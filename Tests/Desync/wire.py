@@ -1,4 +1,4 @@
-"""Both ends of the wire in one thread: the clients that send, and the origin that writes down what arrives."""
+"""Both ends of connections in one thread: clients that send, and an origin that records."""
 
 import hashlib
 import selectors
@@ -17,12 +17,12 @@ def digest(*parts):
 
 
 def seen_as(method, target, body):
-    """How a message is written down: by us and by the readers."""
+    """The record of a message, for comparison between the model and the readers."""
     return method.hex(), target.hex(), len(body), digest(body)
 
 
 class Loop:
-    """Waits for sockets and pipes; each has an object with `ready()`."""
+    """Waits for sockets and pipes; each has an owner with `ready()`."""
 
     def __init__(self):
         self.selector = selectors.EpollSelector()
@@ -43,7 +43,7 @@ class Loop:
         return bool(ready)
 
     def run(self, is_done, patience=PATIENCE):
-        """Until it is done, and nothing more comes. False: it took too long."""
+        """Runs until `is_done()`, and no more data arrives. False: it took too long."""
         end = time.monotonic() + patience
         while not is_done():
             if time.monotonic() > end:
@@ -56,11 +56,11 @@ class Loop:
 
 
 class Link:
-    """TLS over a socket, of which the loop sees no more than of a socket."""
+    """TLS over a socket. The loop handles it like a plain socket."""
 
     def __init__(self, connection, context, is_server, secured=lambda: None):
         """
-        - Parameter secured: called once, after the handshake.
+        - Parameter secured: is called once, after the handshake.
         """
         connection.settimeout(0)
         self.secured = secured
@@ -68,7 +68,7 @@ class Link:
         self.fileno, self.close, self.shutdown = self.socket.fileno, self.socket.close, self.socket.shutdown
 
     def handshake(self):
-        """True: it is done."""
+        """True once the handshake is complete."""
         if self.secured:
             try:
                 self.socket.do_handshake()
@@ -79,7 +79,7 @@ class Link:
         return True
 
     def recv(self, count, flags=0):
-        """All that is there."""
+        """Returns all available data."""
         if not self.handshake():
             raise BlockingIOError
         pieces = []
@@ -111,17 +111,17 @@ class Link:
 
 
 class Recorder:
-    """An origin that reads by the strict model, and answers with the digest of what it read."""
+    """An origin that reads by the strict model. It answers with a digest of the request."""
 
     def __init__(self, loop, known, address=("127.0.0.1", 0), context=None):
         """
-        - Parameter context: of TLS; nil: in the clear.
+        - Parameter context: a TLS context; None: plaintext.
         """
         self.loop = loop
         self.context = context
         self.reader = Reader(known, RELAYED_TRAILER_LIMIT)
         self.seen = []
-        #: Unacceptable data that arrived.
+        #: Invalid data that arrived.
         self.refused = []
         #: Prepared responses by target: the bytes, and whether they close the connection.
         self.responses = {}
@@ -177,7 +177,7 @@ class Recorded:
             self.close()
 
     def next(self):
-        """Answers one request; false if there is none, or the connection is closed."""
+        """Answers one request. False without a request, or if the connection is closed."""
         recorder = self.recorder
         try:
             message, end = recorder.reader.request(self.data, 0)
@@ -217,14 +217,14 @@ class Recorded:
 
 
 class Client:
-    """One connection to the proxy: sends a row of messages, and reads to the end."""
+    """One connection to the proxy. It sends a series of messages, and reads until the end."""
 
     def __init__(self, loop, port, pieces, ends, is_satisfied=None, tunnel=None, context=None):
         """
-        - Parameter tunnel: an authority to CONNECT to before.
-        - Parameter context: of TLS inside the tunnel.
-        - Parameter ends: this side ends after the last byte.
-        - Parameter is_satisfied: says that all has come which is awaited.
+        - Parameter tunnel: an authority to CONNECT to first.
+        - Parameter context: for TLS inside the tunnel.
+        - Parameter ends: closes the sending side after the last byte.
+        - Parameter is_satisfied: whether the data is all that is expected.
         """
         self.loop = loop
         self.pieces = pieces
@@ -253,7 +253,7 @@ class Client:
         return b"".join(self.received)
 
     def send(self):
-        """The next piece; a peer that closes while it comes is no failure of ours."""
+        """Sends the next piece. A peer that closes meanwhile is not a failure."""
         if self.tunnel or self.context:
             return
         try:
@@ -282,7 +282,7 @@ class Client:
             self.finish(False)
 
     def secure(self):
-        """TLS begins. Once it is there, all that waits is sent."""
+        """Starts TLS. Pending pieces are sent after the handshake."""
         self.loop.remove(self.socket)
         self.socket = Link(self.socket, self.context, False, self.secured)
         self.loop.add(self.socket, self)

@@ -1,6 +1,6 @@
-"""Faults that the tests have to see, one line of the sources each.
+"""Faults that the tests have to detect, one source line each.
 
-`old` stands once in the file. In `new`, PLANTED is true while the fault is active. `tests` is a filter of swift test.
+`old` appears once in the file. In `new`, PLANTED is true while the fault is active. `tests` is a filter for swift test.
 """
 
 from collections import namedtuple
@@ -9,7 +9,7 @@ Fault = namedtuple("Fault", "name file old new tests")
 
 
 def unless(condition):
-    """The condition as it is, and as it is when it doesn't stop anything."""
+    """The condition, and the planted version that is always true."""
     return condition, f"PLANTED || {condition}"
 
 
@@ -274,7 +274,7 @@ FAULTS = [
         "                .proxyAuthenticate, .proxyAuthenticationInfo:\n                keeps = PLANTED",
         "HTTPWireTests",
     ),
-    # Secrets on the way to another origin, and in what is shown
+    # Secrets on the way to another origin, and in output
     Fault(
         "credentials follow to another origin",
         REDIRECTS,

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Plants the faults of faults.py, one at a time, and shows which test sees each.
+"""Plants the faults of faults.py, one at a time, and shows which test detects each.
 
-All of them are built in once, in a work tree of their own; a file says which one is active. A fault
-is seen if the tests named for it fail, which they don't without it.
+All are built in once, in a separate work tree; a file says which one is active. A fault is detected if the tests named
+for it fail, which without it pass.
 """
 
 import argparse
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TREE = ROOT / ".build-faults" / "tree"
 DECLARATION = '\n@_silgen_name("pinproxy_planted") private func planted(_ number: CInt) -> Bool\n'
 ACTIVE = ROOT / ".build-faults" / "active"
-# A file, since tests start programs without the variables of their environment.
+# A file, since tests start programs without their own environment variables.
 SWITCH = (
     """#include <stdbool.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ bool pinproxy_planted(int number) {
 
 
 def check():
-    """The faults that no longer fit the sources."""
+    """The faults that no longer match the sources."""
     return [
         fault.name
         for fault in FAULTS
@@ -50,7 +50,7 @@ def check():
 
 
 def plant():
-    """A work tree of the present commit with every fault in it."""
+    """Creates a work tree of the current commit with every fault in it."""
     if not TREE.exists():
         subprocess.run(["git", "-C", ROOT, "worktree", "prune"], check=True)
         subprocess.run(["git", "-C", ROOT, "worktree", "add", "--quiet", "--detach", TREE], check=True)
@@ -59,7 +59,7 @@ def plant():
     ).stdout.strip()
     subprocess.run(["git", "-C", TREE, "checkout", "--quiet", "--force", head], check=True)
     (TREE / "Sources/CShims/planted.c").write_text(SWITCH)
-    # A module that depends on no other of ours doesn't link what is beside the C shims.
+    # Adds CShims, which now has planted.c, to the module that depends on none of ours.
     package = TREE / "Package.swift"
     package.write_text(package.read_text().replace('"CXML2", "CZlib",', '"CShims", "CXML2", "CZlib",'))
     for number, fault in enumerate(FAULTS, 1):
@@ -77,7 +77,7 @@ def plant():
 
 
 def failures(number, tests):
-    """The names of the tests that fail with a fault; None: they didn't end in time, which is seen too."""
+    """The names of the tests that fail with a fault. None: they timed out, which counts as detected."""
     command = ["swift", "test", "--skip-build", "--filter", tests, "--experimental-maximum-parallelization-width", "8"]
     ACTIVE.write_text(str(number))
     try:
@@ -91,14 +91,14 @@ def failures(number, tests):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="only whether each fault still fits the sources")
+    parser.add_argument("--check", action="store_true", help="only check that each fault still matches the sources")
     parser.add_argument("--only", type=int, nargs="*", help="the numbers of faults to plant")
-    parser.add_argument("--unseen", type=int, default=2, help="faults that may be missed (default: 2)")
+    parser.add_argument("--unseen", type=int, default=2, help="how many faults may be missed (default: 2)")
     arguments = parser.parse_args()
     if misfits := check():
-        sys.exit("don't fit the sources any more (Tests/Faults/faults.py): " + "; ".join(misfits))
+        sys.exit("no longer match the sources (Tests/Faults/faults.py): " + "; ".join(misfits))
     if arguments.check:
-        return print(f"{len(FAULTS)} faults fit the sources")
+        return print(f"{len(FAULTS)} faults match the sources")
     plant()
     for tests in sorted({fault.tests for fault in FAULTS}):
         if (failed := failures(0, tests)) != []:

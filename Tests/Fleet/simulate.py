@@ -1,10 +1,10 @@
-"""A fleet on one machine: proxies that take their policy from one signed bundle, which nginx serves. A bad bundle is
-rolled out to a tenth, found by its reports, and taken back; then a right one reaches all in three stages.
+"""Simulates a fleet: proxies on one machine with one signed bundle, which nginx serves. A bad bundle is rolled out to a
+tenth, detected by its reports, and withdrawn. Then a good one reaches all in three stages.
 
     simulate.py --pinproxy PATH [--machines N] [--interval SECONDS]
 
-Ends with 1 if a machine does what it shouldn't. It runs in a network namespace of its own, where what passes the
-loopback is counted; each proxy has a mount namespace, and in it a machine-id of its own. Needs root.
+Exits with 1 if a machine misbehaves. It runs in a network namespace of its own and counts the traffic on the loopback.
+Each proxy has a mount namespace with its own machine-id. Needs root.
 """
 
 import argparse
@@ -30,9 +30,9 @@ NAMESPACE = "PINPROXY_FLEET_NAMESPACE"
 SERVER, API = "policy.test", "api.test"
 PORT, FIRST_PROXY, FIRST_ADMIN = 8443, 20000, 30000
 WRONG = "sha256/" + "A" * 43 + "="
-#: How many are started, queried or read at a time.
+#: The number of machines started, queried or read at a time.
 AT_ONCE = 16
-#: How many polls of each machine are counted while nothing changes.
+#: The number of polls counted per machine while nothing changes.
 QUIET = 3
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -64,18 +64,18 @@ pins: null
 
 
 def place(machine):
-    """Where a machine stands in a rollout, as docs/bundles.md says."""
+    """A machine's position in a rollout (docs/bundles.md)."""
     return int.from_bytes(hashlib.sha256(f"pinproxy rollout {machine}".encode()).digest()[:4], "big") % 100
 
 
 def processor_time(process):
-    """Seconds of a process, without its children's."""
+    """Seconds of processor time of a process, without its children."""
     fields = pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def memory(process):
-    """KiB of a process: resident, and its share of what several have."""
+    """KiB of a process: resident, and proportional share."""
     text = pathlib.Path(f"/proc/{process}/smaps_rollup").read_text()
     return tuple(int(re.search(rf"^{name}: +(\d+)", text, re.M)[1]) for name in ("Rss", "Pss"))
 
@@ -142,7 +142,7 @@ class Machine:
         )
 
     def connect(self):
-        """The status that a client gets which asks for the API."""
+        """The status for a client that requests the API."""
         with socket.create_connection(("127.0.0.1", self.port), 60) as client:
             client.sendall(f"CONNECT {API}:{PORT} HTTP/1.1\r\nHost: {API}:{PORT}\r\n\r\n".encode())
             return int(client.recv(4096).split()[1])
@@ -188,7 +188,7 @@ class Fleet:
         return run.stdout
 
     def publish(self, version, pins, *more, enforcement="enforce"):
-        """Returns when the server had it."""
+        """Publishes a bundle. Returns when the server had it."""
         lines = ["hosts:", f"  - match: {API}", "    pinning: public-key", f"    enforcement: {enforcement}"]
         (self.folder / "pins.yaml").write_text("\n".join(lines + [f"    pins: [{', '.join(pins)}]"]) + "\n")
         self.bundle("create", "policy.bundle", "--pins", "pins.yaml", "--expires", "90d", *more)
@@ -213,7 +213,7 @@ class Fleet:
             print(f"FAULT {self.faults[-1]}", flush=True)
 
     def await_all(self, what, condition):
-        """Until every machine meets it. Returns when the last one did."""
+        """Waits until every machine meets a condition. Returns when the last one did."""
         end = time.monotonic() + 10 * self.options.interval + self.options.machines
         while time.monotonic() < end:
             self.programs.check()
@@ -231,7 +231,8 @@ class Fleet:
             return list(threads.map(call, self.machines))
 
     def roll_out(self, version, pins, stage, enforcement="enforce"):
-        """Those of the stage take it, the others wait. Returns seconds until the last one knew."""
+        """Rolls a bundle out: machines in the stage take it, the others wait. Returns the seconds until the last
+        machine knew."""
         more = ["--stage", str(stage)] if stage < 100 else []
         began = self.publish(version, pins, *more, enforcement=enforcement)
         former = {machine.number: machine.count("policy.accepted") for machine in self.machines}
@@ -250,13 +251,13 @@ class Fleet:
         return took
 
     def use(self, what):
-        """Every machine asks for the API once."""
+        """Has every machine request the API once."""
         self.expect(f"answers, {what}", {200: len(self.machines)}, dict(collections.Counter(self.ask(Machine.connect))))
         for machine in self.machines:
             machine.follow()
 
     def reports(self):
-        """Machines by what their log and their metrics say."""
+        """Machines by what their log and their metrics report."""
         time.sleep(1)
         for machine in self.machines:
             machine.follow()
@@ -276,7 +277,7 @@ class Fleet:
     # What it costs
 
     def looks(self, since=0):
-        """Of the bundle: status, bytes of HTTP in both directions."""
+        """The polls of the bundle: status, and bytes of HTTP in both directions."""
         found = []
         for line in (self.folder / "access.log").read_text().splitlines():
             moment, host, status, sent, received, reused = line.split()
@@ -300,7 +301,7 @@ class Fleet:
         )
         resumed = sum(reused == "r" for *_, reused in looks)
         print(
-            f"{what}: {len(looks)} looks in {seconds:.1f} s ({len(looks) / seconds:.1f}/s), {kinds}, "
+            f"{what}: {len(looks)} polls in {seconds:.1f} s ({len(looks) / seconds:.1f}/s), {kinds}, "
             f"{octets / len(looks):.0f} bytes each on the loopback, {resumed} TLS sessions resumed",
             flush=True,
         )
@@ -346,13 +347,13 @@ class Fleet:
         if looks:
             server = self.nginx_time() - server
             print(
-                f"processor time: nginx {1000 * server / len(looks):.2f} ms a look, a proxy "
-                f"{1000 * sum(spent) / len(looks):.2f} ms a look with all that it does besides",
+                f"processor time: nginx {1000 * server / len(looks):.2f} ms per poll, a proxy "
+                f"{1000 * sum(spent) / len(looks):.2f} ms per poll, including all its other work",
                 flush=True,
             )
         sizes = [memory(machine.process.pid) for machine in self.machines]
         print(
-            f"memory: {sum(rss for rss, _ in sizes) / count / 1024:.1f} MiB resident a proxy, "
+            f"memory: {sum(rss for rss, _ in sizes) / count / 1024:.1f} MiB resident per proxy, "
             f"{sum(pss for _, pss in sizes) / 1024:.0f} MiB for all of them (Pss)",
             flush=True,
         )
@@ -364,7 +365,7 @@ class Fleet:
         self.expect("machines whose log reports", meant, logged)
         self.expect("machines whose metrics report", meant, counted)
         print(
-            f"found: {len(logged)} machines by pin.report, {len(counted)} by metrics; bundles in force: {bundles}",
+            f"detected: {len(logged)} machines by pin.report, {len(counted)} by metrics; bundles in force: {bundles}",
             flush=True,
         )
         for machine in self.machines:
@@ -373,7 +374,7 @@ class Fleet:
         self.roll_out(3, [self.pin], 100)
         self.use("bundle 3")
         logged, _, bundles = self.reports()
-        self.expect("reports after it was taken back", [], logged)
+        self.expect("reports after the withdrawal", [], logged)
         self.expect("bundles in force", {"3": count}, bundles)
         for version, stage in ((4, 10), (5, 50), (6, 100)):
             took = self.roll_out(version, [self.pin, WRONG], stage)
@@ -381,7 +382,7 @@ class Fleet:
         self.expect("bundles in force", {"6": count}, self.reports()[2])
         looks = self.looks()
         busiest = collections.Counter(int(moment) for moment, *_ in looks).most_common(1)[0][1]
-        print(f"the server's busiest second: {busiest} looks; all {len(looks)}", flush=True)
+        print(f"the server's busiest second: {busiest} polls; in total {len(looks)}", flush=True)
         for machine in self.machines:
             self.expect(f"failures of machine {machine.number}", 0, machine.count("policy.failed"))
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Mints the chain that the targets of certificates and status trust, with openssl: Tests/FuzzTargets/FixedChain.swift,
-and their seeds.
+"""Creates the chain that the certificate and status targets trust (Tests/FuzzTargets/FixedChain.swift), and their
+seeds.
 
-A new chain makes the committed corpora of these targets worthless: run it only where the old one can't be used any
-more. The keys are thrown away, so that nobody can sign what the targets have to refuse.
+A new chain makes the committed corpora of these targets useless. Run this only if the old chain no longer works. The
+keys are discarded, so that nobody can sign what the targets have to refuse.
 """
 
 import base64
@@ -71,7 +71,7 @@ with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     ca = "basicConstraints=critical,CA:TRUE{}\nkeyUsage=critical,keyCertSign,cRLSign\nsubjectKeyIdentifier=hash\n"
     make("root", None, "/CN=Fuzz root", ca.format(""))
-    # Names are in certificates that the fuzzer changes, so constraints are tested as well.
+    # The fuzzer changes names in certificates, so constraints are tested as well.
     make(
         "issuer",
         "root",

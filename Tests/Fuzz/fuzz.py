@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Runs the fuzz targets one after the other (`make fuzz`), or merges what was found into the committed corpora (`make
-fuzz-minimize`).
+"""Runs the fuzz targets in sequence (`make fuzz`). `make fuzz-minimize` merges findings into the committed corpora.
 
-Each target begins with its files of Tests/Fuzz/Corpus and Tests/Fuzz/Regressions, and keeps what reaches new code in
-.build-fuzz/corpus/TARGET. docs/testing.md tells more.
+Each target starts with its files of Tests/Fuzz/Corpus and Tests/Fuzz/Regressions, and keeps inputs that reach new code
+in .build-fuzz/corpus/TARGET. See docs/testing.md.
 """
 
 import argparse
@@ -18,22 +17,22 @@ import tempfile
 here = pathlib.Path(__file__).resolve().parent
 build = here.parent.parent / ".build-fuzz"
 program = build / "release" / "PinproxyFuzz"
-# A trap would stop in Swift's backtracer. Weak references look like leaks to the leak sanitizer. Freed memory is
+# A trap would stop in Swift's backtracer. The leak sanitizer mistakes weak references for leaks. Freed memory is
 # watched for 16 MB of further allocations instead of 256, more than an input makes; eight frames are kept per
-# allocation instead of 30. Together that is a tenth faster; to reproduce a crash, the defaults are used.
+# allocation instead of 30. Together that saves a tenth of the time; reproducing a crash uses the defaults.
 environment = {
     **os.environ,
     "SWIFT_BACKTRACE": "enable=no",
     "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1:quarantine_size_mb=16:malloc_context_size=8",
 }
 bounds = [
-    # The length of an input, which libFuzzer would otherwise take from the corpus; seconds for one input; megabytes of
-    # the process.
+    # The maximum length of an input, which libFuzzer would otherwise take from the corpus; seconds per input; megabytes
+    # of the process.
     "-max_len=4096",
     "-timeout=10",
     "-rss_limit_mb=2048",
-    # Both take the first seconds or minutes of a run: function names in so large a program, and a search of all memory
-    # whenever an input has left something in a cache.
+    # Both take the first seconds or minutes of a run: function names in a program of this size, and a search of all
+    # memory whenever an input has left something in a cache.
     "-print_funcs=0",
     "-detect_leaks=0",
 ]
@@ -55,7 +54,7 @@ def number(pattern, text):
 
 
 def run(target, seconds):
-    """Returns a row of the table, and the paths of what was found."""
+    """Runs a target. Returns a row of the table, and the paths of the findings."""
     corpus, found, log = (build / kind / target for kind in ("corpus", "found", "log"))
     for folder in (corpus, found, log.parent):
         folder.mkdir(parents=True, exist_ok=True)
@@ -100,15 +99,15 @@ def run(target, seconds):
         print(
             f"""  The input: {path}
   To see it again: SWIFT_BACKTRACE=enable=no {program} {target} {path}
-  Make it smaller: the same with -minimize_crash=1 -runs=100000 before the file. Then correct the cause, and keep the
-  input as {here}/Regressions/{target}/WHAT-IT-WAS, which `make test` tries from then on.""",
+  Minimise it: the same with -minimize_crash=1 -runs=100000 before the file. Then fix the cause, and keep the
+  input as {here}/Regressions/{target}/WHAT-IT-WAS, which `make test` runs from then on.""",
             flush=True,
         )
     return row, new or [log]
 
 
 def minimize(target):
-    """The smallest files of all corpora that reach as much as all of them; seeds are kept."""
+    """Minimises the corpora to the smallest files with the same coverage. Seeds are kept."""
     corpus = here / "Corpus" / target
     before = {path.read_bytes() for path in corpus.iterdir()}
     with tempfile.TemporaryDirectory() as folder:
@@ -135,8 +134,8 @@ def minimize(target):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--time", type=int, default=60, help="seconds for each target")
-    parser.add_argument("--target", help="only this one")
-    parser.add_argument("--minimize", action="store_true", help="merge what was found into Tests/Fuzz/Corpus")
+    parser.add_argument("--target", help="run only this target")
+    parser.add_argument("--minimize", action="store_true", help="merge the findings into Tests/Fuzz/Corpus")
     arguments = parser.parse_args()
     names = targets()
     if arguments.target and arguments.target not in names:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the first inputs of each fuzz target into Tests/Fuzz/Corpus: small, well-formed, one idea each.
+"""Writes the initial inputs of each fuzz target: small, well-formed, one idea each. They go to Tests/Fuzz/Corpus.
 
-The last bytes of some inputs choose how the target uses it (Tests/FuzzTargets/Choices.swift). Needs openssl and zstd.
+The last bytes of some inputs choose how the target uses them (Tests/FuzzTargets/Choices.swift). Needs openssl and zstd.
 """
 
 import base64
@@ -453,7 +453,7 @@ write(
     + bytes(4)
     + b"\1\2\3\4",
 )
-# The images from the serializers' tests.
+# The images of the serializers' tests.
 images = (pathlib.Path(__file__).parent.parent / "TestBodies" / "ImageSeeds.swift").read_text()
 for name, data in re.findall(r'Seed\(\s*"([^"]+)",[^"]*"""([^"]+)"""', images):
     if len(data) < 6000:
@@ -619,7 +619,7 @@ for number_, data in enumerate(
     write("name-message", number_, data)
 
 
-# An answer without its number and question: flags and counts, then records for the name at 12.
+# A response without its ID and question: flags and counts, then records for the name at 12.
 def answer(*records, flags=b"\x81\x80", more=0):
     return flags + struct.pack(">HHHH", 1, len(records) - more, 0, more) + b"".join(records)
 
@@ -856,7 +856,7 @@ for kind, data, commands in [
     write("http2-client", kind, data, choices(3 if commands else 1, commands))
 
 
-# Whole connections: the client's bytes, then each origin's, then choices. The last byte chooses who speaks HTTP/2.
+# Whole connections: the client's bytes, then each origin's, then choices. The last byte chooses who uses HTTP/2.
 def message(name, *parts, speaks=0, ending=3):
     write("http2-connection", name, NEXT.encode().join(parts), bytes([0, ending, 1, 3, speaks]))
 
@@ -953,7 +953,7 @@ message(
     speaks=2,
 )
 
-# Policy bundles (docs/bundles.md). The target signs them, with the private key of bytes that are all 1.
+# Policy bundles (docs/bundles.md). The target signs them, with a private key whose bytes are all 1.
 KEY = "ed25519:iojj3XQJ8ZX9UtstPLpdcspnCb8dlBIb83SIAbQPb1w="
 ROLE = {"keys": [KEY], "threshold": 1}
 EXPIRES = "2027-06-30T12:00:00Z"

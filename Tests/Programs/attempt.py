@@ -1,4 +1,4 @@
-"""One program, once, by one command: `pinproxy exec -- PROGRAM`."""
+"""Runs one program once: `pinproxy exec -- PROGRAM`."""
 
 import os
 import re
@@ -10,7 +10,7 @@ import time
 AS_PERSON = ["setpriv", "--reuid", "person", "--regid", "person", "--init-groups"]
 HOME = "/home/person"
 LIMIT = 60
-# Seconds that a program that keeps running has to show its result.
+# Seconds in which a program that keeps running has to show its result.
 STAYS = 25
 # In process and mount namespaces that end with it, with a private home, temporary and runtime directory.
 ENTER = """
@@ -27,7 +27,7 @@ exit $?
 
 
 def environment():
-    """An ordinary user's, with nothing of certificates or proxies in it."""
+    """An ordinary user's environment, without variables for certificates or proxies."""
     return {
         "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games:/usr/sbin:/sbin",
         "HOME": HOME,
@@ -52,7 +52,8 @@ class Attempt:
         self.options = options
 
     def result(self):
-        """Whether it works, what reached the origin, how it ended, and what `pinproxy exec` said of it."""
+        """Runs the program. Returns whether it works, its requests at the origin, its exit status, and the messages of
+        `pinproxy exec`."""
         before = len(self.site.requests[self.host])
         self.prepare()
         begun = time.monotonic()
@@ -61,9 +62,9 @@ class Attempt:
         requests = self.site.requests[self.host][before:]
         works = bool(requests) and self.has_got(output, requests) and self.is_well(status)
         told = [line for line in output.splitlines() if line.startswith("pinproxy: ") and "(said once)" not in line]
-        problem = "" if (self.folder / "ready").exists() else "its set-up fails"
+        problem = "" if (self.folder / "ready").exists() else "its set-up failed"
         if any("pinproxy" not in via for _, _, via in requests):
-            problem = "its requests came round the proxy"
+            problem = "its requests bypassed the proxy"
         shutil.rmtree(self.folder)
         return {
             "works": works, "requests": len(requests), "status": status, "told": told, "problem": problem,
@@ -80,7 +81,7 @@ class Attempt:
             shutil.chown(file, "person", "person")
 
     def run(self, before):
-        """The exit status, or "time-out"."""
+        """Returns the exit status, or "time-out"."""
         variables = environment() | {
             "SITE": f"https://{self.host}",
             "HOST": self.host,
@@ -114,7 +115,7 @@ class Attempt:
         return "stays" if self.program.stays else "time-out"
 
     def has_shown(self, requests):
-        """Whether it has asked for the picture that only the document names."""
+        """Whether it has requested the picture that only the document names."""
         return any(self.document in path for _, path, _ in requests)
 
     def has_got(self, output, requests):

@@ -1,4 +1,4 @@
-"""What the origin serves: files by their path. Each has the document somewhere, a text that nobody can guess."""
+"""The files that the origin serves, by path. Each contains the document, a random text."""
 
 import gzip
 import hashlib
@@ -28,7 +28,7 @@ TYPES = {
 
 
 def contents(document, folder):
-    """The files by their paths; directories of repositories are made in the folder."""
+    """The files by path. Directories of repositories are created in the folder."""
     files = answers(document) | media(document) | archives(document) | debian(document) | image(document)
     files |= repositories(document, folder)
     return {path: data.encode() if isinstance(data, str) else data for path, data in files.items()}
@@ -43,7 +43,7 @@ def media(document):
 
 
 def tone(document):
-    """A tenth of a second, with the document as its title."""
+    """A tone of a tenth of a second, with the document as its title."""
     made = io.BytesIO()
     with wave.open(made, "wb") as audio:
         audio.setnchannels(1)
@@ -100,7 +100,7 @@ def wheel(document):
 
 
 def answers(document):
-    """Those that are text, with another word for the document."""
+    """Text files with another word instead of the document."""
     rows = tomllib.loads(pathlib.Path(__file__).with_name("answers.toml").read_text())
     files = {path: text.replace("DOCUMENT", document) for path, text in rows.items()}
     packages = "File: 02packages.details.txt\nLine-Count: 1\n\nDocument 1.0 A/AU/AUTHOR/Document-1.0.tar.gz\n"
@@ -110,7 +110,7 @@ def answers(document):
 
 
 def debian(document):
-    """A suite with one package, unsigned."""
+    """An unsigned suite with one package."""
     control = f"Package: document\nVersion: 1.0\nArchitecture: all\nMaintainer: a <a@a.test>\nDescription: {document}\n"
     packages = (
         f"{control}Filename: pool/main/d/document/document_1.0_all.deb\nSize: 1\nSHA256: {'0' * 64}\n"
@@ -131,7 +131,7 @@ def debian(document):
 
 
 def image(document):
-    """Of a container registry: one layer."""
+    """A container image with one layer."""
 
     def digest(blob):
         return "sha256:" + hashlib.sha256(blob).hexdigest()
@@ -182,7 +182,7 @@ fi
 
 
 def repositories(document, folder):
-    """Those of version control that are served as files."""
+    """Version control repositories that are served as files."""
     folder = pathlib.Path(folder)
     tree = folder / "tree"
     tree.mkdir(parents=True)

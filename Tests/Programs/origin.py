@@ -1,4 +1,4 @@
-"""An origin at 127.0.0.1:443 that serves the contents for each host, and writes down every request."""
+"""An origin at 127.0.0.1:443 that serves each host's contents, and records every request."""
 
 import collections
 import http.server
@@ -10,7 +10,7 @@ import contents
 
 
 class Origin:
-    """Serves until it is closed, in threads of its own."""
+    """Serves until it is closed, in its own threads."""
 
     def __init__(self, files, certificate, key):
         self.files = files
@@ -21,7 +21,7 @@ class Origin:
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
-            # For a client that sends nothing.
+            # Limits a client that sends nothing.
             timeout = 60
 
             def respond(self):
@@ -44,7 +44,7 @@ class Origin:
                     self.wfile.write(data[first:last])
 
             def part(self, length):
-                """Of a range that is one part and exists."""
+                """The requested range if it is a single satisfiable one, else the whole."""
                 unit, _, spec = (self.headers.get("Range") or "").partition("=")
                 first, _, last = spec.partition("-")
                 if unit != "bytes" or not first.isdigit() or int(first) >= length or not (last or "0").isdigit():
@@ -64,7 +64,7 @@ class Origin:
                     super().finish_request(secure, client_address)
 
             def handle_error(self, request, client_address):
-                pass  # A handshake that the proxy breaks off, as it does for a wrong pin.
+                pass  # A handshake that the proxy aborts, as it does for a wrong pin.
 
         self.server = Server(("127.0.0.1", 443), Handler)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
@@ -75,7 +75,7 @@ class Origin:
 
     def find(self, target):
         path, _, query = target.partition("?")
-        # As hg requests it, with other parameters after it.
+        # The way hg requests it, with other parameters after it.
         for name in [target.partition("&")[0], path]:
             if name in self.files:
                 kind = contents.TYPES.get(pathlib.Path(path).suffix)

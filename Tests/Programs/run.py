@@ -1,9 +1,9 @@
-"""Tries every program of table/ under `pinproxy exec`, and writes docs/programs.md.
+"""Runs every program of table/ under `pinproxy exec`, and writes docs/programs.md.
 
 run.py PINPROXY [--only NAME,…] [--at-once N]
 
-Everything happens inside a Debian 12 that is made once with all the packages, as an overlay of which nothing is left.
-Its network leads nowhere. Of each program its output is kept in .build/programs/.
+All of them run inside a Debian 12 that is created once with all packages, in an overlay that is discarded. Its network
+leads nowhere. The output of each program is kept in .build/programs/.
 """
 
 import argparse
@@ -21,7 +21,7 @@ import release  # noqa: E402
 import table  # noqa: E402
 
 SUITE = "bookworm"
-# What the proxy and the trial need besides the programs.
+# Packages for the proxy and the trial, in addition to the programs.
 PACKAGES = [
     "libbrotli1", "libc-ares2", "libcrypt1", "libevent-2.1-7", "libidn2-0", "libmnl0", "libnghttp2-14", "libpsl5",
     "libseccomp2", "libsqlite3-0", "libssl3", "libyaml-0-2", "libzstd1", "publicsuffix", "ca-certificates", "dbus",
@@ -35,7 +35,7 @@ ENVIRONMENT = {
     "LC_ALL": "C.UTF-8",
     "DEBIAN_FRONTEND": "noninteractive",
 }
-# Existing ones are kept: no registry is asked.
+# Existing ones are kept, without asking a registry.
 FROM_PYPI = """
 set -e
 [ -e /opt/pypi/bin/pip ] || python3 -m venv /opt/pypi
@@ -49,7 +49,7 @@ done
 
 
 def prepared(programs):
-    """The folder of the system with all packages; the first time it takes half an hour."""
+    """The folder of the system with all packages. The first call takes half an hour."""
     root, has_news = release.prepared(SUITE, "programs")
     with machine.locked(root.name):
         binds = [(REPOSITORY / ".ci", "/opt/ci", "ro")]
@@ -65,7 +65,7 @@ def prepared(programs):
 
 
 def tried(root, pinproxy, only, at_once):
-    """What came of each program, by its label."""
+    """The results of the programs, by label."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     binds = [
         (pinproxy.parent, "/opt/pinproxy", "ro"),
@@ -84,8 +84,8 @@ def tried(root, pinproxy, only, at_once):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("pinproxy", type=pathlib.Path)
-    parser.add_argument("--only", help="names of programs, separated by commas")
-    parser.add_argument("--at-once", type=int, default=3, help="how many are tried at the same time")
+    parser.add_argument("--only", help="names of programs, comma-separated")
+    parser.add_argument("--at-once", type=int, default=3, help="how many run at the same time")
     options = parser.parse_args()
     chosen = table.programs(options.only)
     if reason := machine.missing(SUITE):

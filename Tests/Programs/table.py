@@ -1,21 +1,21 @@
-"""The programs of the trial, one table of TOML for each kind, in table/.
+"""The programs of the trial: one TOML table per kind, in table/.
 
-A program is a table whose name is the program's, with:
+A program is a table with the program's name:
 
-- run: the command, as a shell reads it. `pinproxy exec -- ` is put before it, and nothing else.
-- package: Debian's packages, by default that of the program's name; pypi: one of PyPI's instead, in a virtual
-  environment whose programs are in $PYPI.
-- file: what $URL names on the origin (contents.py), by default document.txt, which has the document in plain text.
-- setup: what is done before, without the network; script: a file that is at $SCRIPT; launcher: what executes
-  `pinproxy exec` in its place, as xvfb-run.
-- reads: what the program prints once it has read the answer, where that isn't the document; a regular expression.
-- proof: "request" for programs that want more than a document, as a registry: it arrived at the origin.
-- status: the exit status, or "any" of a program that fails after it has read the document.
-- stays: a program that doesn't end by itself. Its page asks for a picture whose name it tells.
-- remark: what its users should know, shown where it doesn't work without.
+- run: the command, as a shell parses it. Only `pinproxy exec -- ` is put before it.
+- package: Debian's packages, by default the one with the program's name; pypi: a PyPI package instead, in a virtual
+  environment with its programs in $PYPI.
+- file: the file at $URL on the origin (contents.py), by default document.txt, which has the document in plain text.
+- setup: commands to run first, without the network; script: the contents of $SCRIPT; launcher: a command to run
+  `pinproxy exec`, such as xvfb-run.
+- reads: a regular expression for the output that shows a read response, if that isn't the document.
+- proof: "request" for programs that need more than a document, such as a registry: the request reached the origin.
+- status: the exit status, or "any" for a program that fails after reading the document.
+- stays: a program that doesn't exit by itself. Its page refers to a picture with a unique name.
+- remark: advice for its users, shown if the program doesn't work without.
 
-Variables: SITE (https://HOST), HOST, PORT, URL, SCRIPT, PYPI, HOME. Whatever the program leaves in its home counts as
-its output.
+Variables: SITE (https://HOST), HOST, PORT, URL, SCRIPT, PYPI, HOME. Everything the program writes to its home counts as
+output.
 """
 
 import dataclasses
@@ -64,12 +64,12 @@ class Program:
 
     @property
     def label(self):
-        """Its name as a part of host names and of file names."""
+        """The name as a part of host and file names."""
         return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
 
 
 def programs(only=None):
-    """All of them, or those whose name or label is named, in the order of the pages."""
+    """All programs, or those listed by name or label, in the order of the pages."""
     found = []
     for kind in KINDS:
         rows = tomllib.loads((FOLDER / f"{kind}.toml").read_text())
@@ -80,10 +80,10 @@ def programs(only=None):
     labels = [program.label for program in found]
     twice = {label for label in labels if labels.count(label) > 1}
     if twice:
-        raise SystemExit(f"named twice: {', '.join(sorted(twice))}")
+        raise SystemExit(f"duplicate names: {', '.join(sorted(twice))}")
     if only:
         wanted = set(only.split(","))
         found = [program for program in found if wanted & {program.name, program.label}]
         if not found:
-            raise SystemExit(f"{only} is no program of {FOLDER}")
+            raise SystemExit(f"{only} is not a program of {FOLDER}")
     return found

@@ -1,7 +1,8 @@
-"""Inside the Debian of the programs, as root, in a network of its own: starts the proxy and the origin, and tries them.
+"""Starts the proxy and the origin, and runs the programs. This happens inside their Debian, as root, in a separate
+network.
 
-A host of its own stands for each program and each pin: only the proxy knows their addresses, and so what the origin is
-asked for them came through it.
+Each program and pin has its own host. Only the proxy knows the hosts' addresses, so every request at the origin came
+through it.
 """
 
 import argparse
@@ -68,7 +69,7 @@ def run(script, directory="/"):
 
 
 def configure(programs):
-    """Certificates, pins and the hosts file that the proxy alone reads."""
+    """Writes certificates, pins, and the hosts file that only the proxy reads."""
     run(CERTIFICATES, PLACE)
     pins = {name: f"sha256/{(PLACE / f'{name}.pin').read_text().strip()}" for name in ("origin", "other")}
     (PLACE / "pinproxy.yaml").write_text(CONFIGURATION)
@@ -81,7 +82,7 @@ def configure(programs):
 
 
 def started():
-    """The proxy, as an ordinary user's."""
+    """Starts the proxy as an ordinary user."""
     command = ["pinproxy", "run", "--config", str(PLACE / "pinproxy.yaml")]
     log = open(RESULTS / "pinproxy.log", "w")
     proxy = subprocess.Popen(
@@ -107,7 +108,8 @@ def version(program):
 
 
 def tried(program, site, document):
-    """What came of a program: with the right pin and the wrong one, and with --transparent if it takes that."""
+    """Runs a program with the right and the wrong pin. Also tries --transparent if it supports that. Returns the
+    results."""
     result = {"version": version(program), "passed": False}
     for mode, options in [("exec", []), ("transparent", ["--transparent"])]:
         right = attempt.Attempt(program, "right", options, site, document, PLACE, RESULTS)
@@ -138,7 +140,7 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(options.at_once) as crew:
         results = list(crew.map(lambda program: tried(program, site, document), programs))
     if proxy.poll() is not None:
-        raise SystemExit("the proxy has ended during the trial")
+        raise SystemExit("the proxy has exited during the trial")
     proxy.terminate()
     proxy.wait(30)
     named = {program.label: result for program, result in zip(programs, results)}

@@ -1,4 +1,4 @@
-"""Clients of the proxy: they ask, read what comes and judge it; some break off in the middle."""
+"""Clients of the proxy: they send requests, and read and verify responses. Some abort in the middle."""
 
 import asyncio
 import collections
@@ -17,9 +17,9 @@ REFUSED_HOSTS = ["wrong.test", "denied.test", "pinned.test", "nowhere.free.test"
 HTTP2 = 0.5
 #: More than all time-outs and retries of the proxy.
 PATIENCE = 120
-#: Seconds that the trial's own programs may be late before the proxy's time-out is blamed on them.
+#: Seconds of lateness of the trial's own programs from which a time-out isn't blamed on the proxy.
 LATE = 2
-#: The log's texts for time-outs, and for what an HTTP/2 peer doesn't take in time.
+#: The log's texts for time-outs, and for data that an HTTP/2 peer doesn't read in time.
 CAUSE = re.compile('"cause":"([^"]*)"')
 TIMED_OUT = re.compile(
     "timed out|timeouts[.]|within [0-9]|no answer|nothing moved|nothing for too long|sent nothing|took nothing"
@@ -27,13 +27,13 @@ TIMED_OUT = re.compile(
 
 
 class Lateness:
-    """How late the trial's own programs are: they share an event loop, and a busy machine gives it no processor for
-    seconds."""
+    """Measures how late the trial's own programs are. They share an event loop, which may get no processor for seconds
+    on a busy machine."""
 
     STEP = 0.1
 
     def __init__(self):
-        #: When the loop was late, and for how many seconds.
+        #: When the loop was late, and by how many seconds.
         self.times = []
 
     async def watch(self):
@@ -45,20 +45,20 @@ class Lateness:
                 self.times.append((end, end - begin - self.STEP))
 
     def since(self, begin):
-        """Seconds of lateness since then, all told."""
+        """Total seconds of lateness since then."""
         return sum(seconds for end, seconds in self.times if end >= begin)
 
 
 class Clients:
-    """All clients of a lane. `contexts`: by what is offered by ALPN. `begun`: by path, how many lines the log may and
-    must have, and when the last one ended."""
+    """All clients of a lane. `contexts`: by the protocols offered in ALPN. `begun`: by path, how many lines the log may
+    and must have, and when the last one ended."""
 
     def __init__(self, lane, chance, proxy, contexts, report):
         self.lane, self.chance, self.proxy, self.contexts, self.report = lane, chance, proxy, contexts, report
         self.number = 0
         self.begun = {}
-        #: Failures though nothing is broken: path, text, and how late the trial was. Judged with the log, which comes
-        #: later.
+        #: Failures although nothing is broken: path, text, and how late the trial was. The log, which arrives later,
+        #: decides.
         self.puzzles = []
         #: Time-outs caused by the trial, by the log's cause.
         self.late = collections.Counter()
@@ -109,7 +109,7 @@ class Clients:
                 await asyncio.sleep(0.1)
 
     async def tunnel(self, connection, host):
-        """The status of a CONNECT."""
+        """Returns the status of a CONNECT."""
         loop = asyncio.get_running_loop()
         await loop.sock_sendall(connection, f"CONNECT {host}:443 HTTP/1.1\r\nHost: {host}:443\r\n\r\n".encode())
         head = b""
@@ -121,7 +121,7 @@ class Clients:
         return int(head.split(b" ")[1])
 
     async def visit(self, secure, host=None, exchanges=None):
-        """One connection with some exchanges."""
+        """Makes one connection with some exchanges."""
         chance = self.chance
         zone = chance.choice(ZONES)
         count = 1 if exchanges else min(int(chance.expovariate(0.12)) + 1, 40)
@@ -158,16 +158,16 @@ class Clients:
         except TimeoutError:
             self.timed_out(begin, f"{host}: nothing came for {PATIENCE} s to CONNECT or in the handshake")
         except (Break, *CLOSED) as error:
-            # Before the first request inside: nothing was promised.
+            # Before the first request inside, nothing was promised.
             if self.is_calm:
-                self.timed_out(begin, f"{host}: no connection though nobody breaks one: {error!r}")
+                self.timed_out(begin, f"{host}: no connection in a calm round: {error!r}")
         finally:
             if door:
                 door.abort()
             connection.close()
 
     async def enter(self, connection, host, secure):
-        """What requests are made through."""
+        """Returns an object to make requests with."""
         loop, chance = asyncio.get_running_loop(), self.chance
         if secure and chance.random() < HTTP2:
             _, door = await loop.create_connection(
@@ -185,7 +185,7 @@ class Clients:
         return HTTP1Door(reader, asyncio.StreamWriter(transport, protocol, reader, loop), secure)
 
     def exchange(self, zone):
-        """One that the hosts of a zone serve; nil: any."""
+        """An exchange that the hosts of a zone serve; None: any zone."""
         while True:
             made = make(self.chance, f"{self.lane}-{self.number}", self.is_calm)
             if zone is None or ZONE_OF.get(made.kind, zone) == zone:
@@ -200,10 +200,10 @@ class Clients:
             self.report(f"{status} to CONNECT {host}")
         elif self.is_calm and not any(zone in host for zone in TURNING):
             told = self.report if status != 504 else lambda text: self.timed_out(begin, text)
-            told(f"{host}: {status} to CONNECT though nobody breaks anything")
+            told(f"{host}: {status} to CONNECT in a calm round")
 
     async def ask(self, exchange, host, door):
-        """One exchange; false: the connection can't be used any more."""
+        """Makes one exchange. False: the connection is no longer usable."""
         entry = self.begun.setdefault(exchange.path, [0, 0, 0.0])
         entry[0] += 1
         begin, was_heard = time.monotonic(), False
@@ -223,9 +223,7 @@ class Clients:
         except (Break, *CLOSED) as error:
             self.broken += 1
             if self.is_calm:
-                self.puzzle(
-                    exchange.path, begin, f"{host}{exchange.path}: broken off though nobody breaks anything: {error!r}"
-                )
+                self.puzzle(exchange.path, begin, f"{host}{exchange.path}: interrupted in a calm round: {error!r}")
             return door.is_usable
         except (ValueError, IndexError) as error:
             self.report(f"{host}{exchange.path}: a response that isn't one: {error}")
@@ -242,7 +240,7 @@ class Clients:
         self.puzzles.append((path, text, self.lateness.since(begin)))
 
     def timed_out(self, begin, text):
-        """Nobody but the clock says why."""
+        """Handles a failure for which only the clock gives a reason."""
         if self.lateness.since(begin) < LATE:
             return self.report(text)
         self.late[text.split(": ")[-1]] += 1
@@ -253,9 +251,7 @@ class Clients:
             if result.status < 400 or "pinproxy" not in result.fields.get("proxy-status", ""):
                 self.report(f"{what} is neither the origin's nor an error of the proxy's")
             elif self.is_calm and exchange.kind not in REFUSED and not any(zone in host for zone in TURNING):
-                self.puzzle(
-                    exchange.path, begin, f"{what} though nobody breaks anything: {result.fields.get('proxy-status')}"
-                )
+                self.puzzle(exchange.path, begin, f"{what} in a calm round: {result.fields.get('proxy-status')}")
             self.refused += 1
             return
         problem = None
@@ -277,7 +273,7 @@ class Clients:
         self.right += 1
 
     def compare(self, proxy):
-        """Every exchange is in the log once."""
+        """Checks that every exchange is in the log once."""
         lines, gaps = proxy.lines, proxy.gaps
         for path, text, late in self.puzzles:
             words = proxy.words.get(path, [])

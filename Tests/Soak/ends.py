@@ -1,4 +1,4 @@
-"""How a connection is reset, and what one sees of its end."""
+"""Resets connections, and lists the errors that show one."""
 
 import asyncio
 import socket
@@ -8,7 +8,7 @@ CLOSED = (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunErro
 
 
 def reset(transport):
-    """Ends a connection by a reset, not in an orderly manner."""
+    """Resets a connection instead of closing it cleanly."""
     if transport.is_closing():
         return
     found = transport.get_extra_info("socket")

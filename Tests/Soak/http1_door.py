@@ -1,4 +1,4 @@
-"""A client's connection of HTTP/1.1: one request after the other."""
+"""A client's HTTP/1.1 connection, with one request at a time."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ from ends import reset
 
 
 class Break(Exception):
-    """The connection ended before the response did, and the client could see it."""
+    """The connection ended before the response did, visibly for the client."""
 
 
 class Result:
@@ -17,7 +17,7 @@ class Result:
 
 
 async def read_response(reader, method, heard):
-    """- Parameter heard: is called when the first byte of a head has come."""
+    """- Parameter heard: is called at the first byte of a head."""
     while True:
         try:
             head = await reader.readuntil(b"\r\n\r\n")
@@ -58,7 +58,7 @@ class HTTP1Door:
 
     def __init__(self, reader, writer, secure):
         self.reader, self.writer, self.secure = reader, writer, secure
-        #: Whether it can take a further request.
+        #: Whether it accepts another request.
         self.is_usable = False
 
     def abort(self):
@@ -84,8 +84,8 @@ class HTTP1Door:
 
     async def ask(self, exchange, host, habit, chance, heard):
         """
-        - Parameter habit: a small one leaves in the middle, reads late, or ends its side.
-        - Parameter heard: is called when the first byte of a head has come.
+        - Parameter habit: if small, the client leaves in the middle, reads late, or closes its side.
+        - Parameter heard: is called at the first byte of a head.
         """
         self.is_usable = False
         data = self.request(exchange, host)

@@ -1,4 +1,4 @@
-"""A client's connection of HTTP/2, by h2, which objects to what the proxy may not send: many requests at a time."""
+"""A client's HTTP/2 connection with concurrent requests. h2 rejects anything that the proxy may not send."""
 
 import asyncio
 import pathlib
@@ -66,7 +66,7 @@ class HTTP2Door(http2_streams.Connection):
         return fields + [(name.lower(), value) for name, value in exchange.request_fields if name != "Connection"]
 
     async def ask(self, exchange, host, habit, chance, heard):
-        """As that of ``HTTP1Door``."""
+        """See ``HTTP1Door``."""
         if not self.is_usable:
             raise Break("the connection is over")
         body = exchange.upload if exchange.method == "POST" else b""
@@ -118,7 +118,7 @@ class HTTP2Door(http2_streams.Connection):
         return Result(int(fields.pop(":status")), fields, body, stream.trailers)
 
     def leave(self, stream):
-        """This exchange, or all of the connection."""
+        """Ends this exchange, or the whole connection."""
         if self.chance.random() < 0.1:
             self.was_left = True
             self.transport.abort()

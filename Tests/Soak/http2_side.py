@@ -1,4 +1,4 @@
-"""The scripted origin over HTTP/2: the same exchanges, broken in the ways of frames."""
+"""The scripted origin over HTTP/2: the same exchanges, broken at the level of frames."""
 
 import asyncio
 import pathlib
@@ -55,13 +55,13 @@ class HTTP2Origin(http2_streams.Connection):
             self.refuse(stream)
 
     def refuse(self, stream):
-        """Of a stream after the last one: for h2, which doesn't know of the GOAWAY."""
+        """Refuses a stream after the last one in h2, which doesn't know about the GOAWAY."""
         stream.reset("REFUSED_STREAM")
         stream.code = 7
         stream.news.set()
 
     def raw(self, data):
-        """Bytes that h2 knows nothing of."""
+        """Sends bytes without h2's knowledge."""
         self.flush()
         if not self.transport.is_closing():
             self.transport.write(data)
@@ -94,7 +94,7 @@ class HTTP2Origin(http2_streams.Connection):
                 self.transport.close()
 
     def cut(self, stream, *codes):
-        """Ends a stream early; now and then all of the connection."""
+        """Ends a stream early, sometimes the whole connection."""
         if not codes and self.chance.random() < 0.1:
             return reset(self.transport)
         stream.reset(self.chance.choice(codes or CODES))
@@ -131,7 +131,7 @@ class HTTP2Origin(http2_streams.Connection):
         if kind in ("cut-ended", "cut-chunks", "bad-chunk", "reset-body", "cut-length"):
             stream.head(200, tag, *([length] if kind in ("reset-body", "cut-length") else []))
             await stream.send(body[:half], end=kind == "cut-length")
-            # An end without an error isn't the end of a body either.
+            # A reset without an error doesn't end a body either.
             return None if kind == "cut-length" else self.cut(stream, *(["NO_ERROR"] if kind == "bad-chunk" else []))
         if kind == "reset" or kind == "once-reset" and self.origin.tries(exchange) == 1:
             return self.cut(stream)
@@ -168,7 +168,7 @@ class HTTP2Origin(http2_streams.Connection):
         return await stream.answer(body, exchange.status, tag, *content)
 
     async def download(self, exchange, fields, stream):
-        """As that of ``Origin``."""
+        """See ``Origin``."""
         first = exchange.first_byte(fields)
         body = exchange.whole[first:]
         more = [(name.lower(), value) for name, value in exchange.download_fields(first)]

@@ -1,4 +1,5 @@
-"""A name server that every name below .test leads to the loopback, and that delays, drops and refuses at random."""
+"""A name server that resolves every name below .test to the loopback. It delays, drops and refuses queries at
+random."""
 
 import asyncio
 import socket
@@ -48,7 +49,7 @@ class Names(asyncio.DatagramProtocol):
         return data[12 : end + 5]
 
     def answer(self, data):
-        """RFC 1035, section 4: one address for A, none for other types."""
+        """One address for A, none for other types (RFC 1035 section 4)."""
         question = self.question(data)
         (kind,) = struct.unpack(">H", question[-4:-2])
         if b"\x04test\x00" not in question or b"\x07nowhere" in question:

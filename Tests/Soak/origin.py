@@ -1,5 +1,5 @@
-"""The scripted origin: TLS on port 443 and plain HTTP on port 80, and it breaks as the path of a request says. Hosts
-with an even number speak HTTP/2 (http2_side.py)."""
+"""The scripted origin, with TLS on port 443 and plain HTTP on port 80. The path of a request selects the failure. Hosts
+with an even number use HTTP/2 (http2_side.py)."""
 
 import asyncio
 import hashlib
@@ -16,7 +16,7 @@ HINTS = b"HTTP/1.1 103 Early Hints\r\nLink: </style>\r\n\r\n"
 
 
 class Arriving(asyncio.StreamReaderProtocol):
-    """What a connection speaks, it says when TLS is there."""
+    """A connection before its protocol is known, which TLS negotiates."""
 
     def __init__(self, origin, reader):
         super().__init__(reader)
@@ -36,9 +36,9 @@ class Origin:
     def __init__(self, folder, chance, policy, report):
         """
         - Parameters:
-          - folder: has its certificate and key.
-          - policy: is served too.
-          - report: is called with what a request is that no client sent so.
+          - folder: contains its certificate and key.
+          - policy: serves bundles.
+          - report: is called with a request that no client has sent.
         """
         self.contexts = {}
         for offered in ["http/1.1", "h2"]:
@@ -61,7 +61,7 @@ class Origin:
             self.keep(self.accept(listener, self.contexts["http/1.1"] if port == 443 else None))
 
     def choose(self, connection, host, _):
-        """Even hosts speak HTTP/2; while all breaks, one changes its mind now and then."""
+        """Even hosts use HTTP/2. While things break, a host sometimes changes its choice."""
         is_even = host is not None and host[1:2].isdigit() and int(host[1]) % 2 == 0
         if is_even != (not self.is_calm and self.chance.random() < 0.02):
             connection.context = self.contexts["h2"]
@@ -114,7 +114,7 @@ class Origin:
             writer.transport.abort()
 
     async def serve(self, reader, writer, is_secure):
-        """One request; false: the connection has ended."""
+        """Serves one request. False: the connection has ended."""
         head = await reader.readuntil(b"\r\n\r\n")
         first, *lines = head[:-4].decode("latin-1").split("\r\n")
         method, target, _ = first.split(" ")
@@ -132,7 +132,7 @@ class Origin:
         return bool(exchange) and await self.answer(exchange, target, fields, writer)
 
     def exchange(self, method, target, fields, body):
-        """The exchange of a request; nil, and reported: no client sent it so."""
+        """The exchange of a request. Reports a request that no client has sent, and returns None."""
         exchange = Exchange.of(target.removeprefix("/moved"))
         if not exchange or exchange.method != method:
             return self.report(f"a request that nobody sent: {method} {target}")
@@ -143,7 +143,7 @@ class Origin:
         return exchange
 
     def tries(self, exchange):
-        """How often it was asked for, this time included."""
+        """How often it was requested, including this time."""
         tries = self.tried[exchange.identifier] = self.tried.get(exchange.identifier, 0) + 1
         return tries
 
@@ -170,7 +170,7 @@ class Origin:
         return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
     def chunks(self, body):
-        """The body in chunks of a few sizes, without the last one."""
+        """The body in chunks of several sizes, without the last chunk."""
         at, sizes, pieces = 0, hashlib.md5(body).digest(), []
         while at < len(body):
             size = 1 + sizes[len(pieces) % 16] * (len(body) // 700 + 1)
@@ -273,7 +273,7 @@ class Origin:
         return await self.send(writer, head(exchange, exchange.status, length, *content) + body)
 
     async def download(self, exchange, fields, writer):
-        """Breaks off twice, and can be resumed."""
+        """Interrupts the transfer twice, and supports resumption."""
         body, first = exchange.whole, exchange.first_byte(fields)
         more = [f"{name}: {value}" for name, value in exchange.download_fields(first)]
         await self.send(

@@ -1,4 +1,4 @@
-"""What is asked for and what has to come: an exchange is a URL, and its response is a function of that URL alone."""
+"""Defines requests and expected responses. An exchange is a URL, and its response is a function of that URL alone."""
 
 import base64
 import gzip
@@ -6,10 +6,10 @@ import hashlib
 import json
 import random
 
-#: Random bytes for bodies: no two places in it are the same.
+#: Random bytes for bodies, without repetition.
 BLOCK = random.Random("soak").randbytes(1 << 21)
 
-#: Kinds with a correct response unless the network, the resolver or the client breaks it, with their share of all.
+#: Kinds with a correct response unless the network, the resolver or the client breaks it, with their shares.
 HONEST = {
     "plain": 30,
     "chunked": 12,
@@ -53,11 +53,11 @@ BROKEN = {
     "once-reset": 4,
     "download": 6,
 }
-#: Kinds that the proxy has to refuse whatever the origin says, and kinds that never arrive complete.
+#: Kinds that the proxy has to refuse whatever the origin sends, and kinds that never arrive complete.
 REFUSED = {"garbage", "head-over", "bad-json", "bad-length", "loop", "reset", "reset-head", "silent"}
 NEVER_WHOLE = REFUSED | {"reset-body", "cut-length", "cut-chunks", "cut-ended", "stall", "bad-chunk"}
 
-#: Seconds for which an origin is silent: longer than the proxy's time-outs.
+#: Seconds of silence from an origin: longer than the proxy's time-outs.
 SILENCE = 15
 AUTHORIZATION = "Basic " + base64.b64encode(b"soak:soak-password").decode()
 
@@ -85,7 +85,7 @@ class Exchange:
 
     @classmethod
     def of(cls, path):
-        """The exchange of a path; nil if it isn't one."""
+        """The exchange of a path; None if it isn't one."""
         parts = path.split("/")
         if len(parts) != 4 or parts[0] or not parts[3].isdigit() or parts[1] not in HONEST and parts[1] not in BROKEN:
             return None
@@ -101,11 +101,11 @@ class Exchange:
 
     @property
     def tag(self):
-        """What an entity tag or a field of the response names it by."""
+        """The value that identifies it in entity tags and response fields."""
         return hashlib.md5(self.path.encode()).hexdigest()[:16]
 
     def bytes(self, salt=""):
-        """So many bytes that begin with its name and end with it."""
+        """`size` bytes, with the exchange's name before and after them."""
         start = int.from_bytes(hashlib.md5((salt + self.path).encode()).digest()[:4], "big") % ((1 << 21) - self.size)
         name = (salt + self.path + "\n").encode()
         return name + BLOCK[start : start + self.size] + name
@@ -116,7 +116,7 @@ class Exchange:
 
     @property
     def whole(self):
-        """The body that the origin has, content-coded if it is."""
+        """The origin's body, after content coding if there is any."""
         if self.kind == "gzip":
             return gzip.compress(self.bytes()[:4096] * 4, 1, mtime=0)
         if self.kind == "json":
@@ -129,13 +129,13 @@ class Exchange:
 
     @property
     def part(self):
-        """First and last byte that a `part` asks for."""
+        """The first and last byte that a `part` requests."""
         length = len(self.whole)
         return length // 3, length // 2
 
     @property
     def request_fields(self):
-        """What a request has besides the usual fields."""
+        """Request fields in addition to the usual ones."""
         if self.kind == "unchanged":
             return [("If-None-Match", f'"{self.tag}"')]
         if self.kind == "part":
@@ -154,7 +154,7 @@ class Exchange:
 
     @property
     def body(self):
-        """What the client has to get."""
+        """The body that the client has to receive."""
         if self.kind in ("head", "unchanged"):
             return b""
         if self.kind == "part":
@@ -164,7 +164,7 @@ class Exchange:
 
     @property
     def content_fields(self):
-        """What a whole response says of its body."""
+        """The content fields of a complete response."""
         fields = [
             ("Content-Type", "application/json" if self.kind in ("json", "bad-json") else "application/octet-stream")
         ]
@@ -173,11 +173,11 @@ class Exchange:
         return fields + ([("Content-Encoding", "gzip")] if self.kind == "gzip" else [])
 
     def is_known(self, fields):
-        """The cache has it already, and asks whether it still holds."""
+        """Whether the cache already has it, and revalidates it."""
         return self.kind == "cached" and fields.get("if-none-match") == f'"{self.tag}"'
 
     def first_byte(self, fields):
-        """Where the rest of a download begins that a request asks for."""
+        """The first byte of the requested rest of a download."""
         tag = f'"{self.tag}"'
         is_rest = fields.get("range", "").startswith("bytes=") and fields.get("if-range", tag) == tag
         return int(fields["range"][6:].split("-")[0]) if is_rest else 0
@@ -193,7 +193,7 @@ def choose(chance, table):
 
 
 def make(chance, identifier, is_calm):
-    """An exchange by chance; a calm one is broken by nobody."""
+    """A random exchange. In a calm round nothing breaks it."""
     kind = choose(chance, HONEST if is_calm else HONEST | BROKEN)
     if kind == "cached":
         number = chance.randrange(CACHED)

@@ -1,5 +1,5 @@
-"""The signed policy of a lane's proxy: bundles made by the program itself, which the origin serves. An older one or a
-forged one may never be put into force, whatever breaks."""
+"""The signed policy of a lane's proxy. The program creates its bundles, and the origin serves them. An older or forged
+one must never be put into force, whatever breaks."""
 
 import asyncio
 import os
@@ -11,19 +11,19 @@ from plan import SILENCE
 PATH = "/policy.bundle"
 URL = f"https://policy.test{PATH}"
 WRONG = "sha256/" + "A" * 43 + "="
-#: What the server does while everything breaks, in percent of polls; otherwise it serves the current bundle.
+#: The server's failures while everything breaks, in percent of polls; otherwise it serves the current bundle.
 BREAKS = {"older": 15, "forged": 15, "cut": 10, "refused": 10, "silent": 2}
 
 
 class Policy:
     def __init__(self, executable, folder, chance, report):
-        """- Parameter report: is called with what is accepted though nobody published it so."""
+        """- Parameter report: is called with an accepted version that wasn't published."""
         self.executable, self.chance, self.report = executable, chance, report
         self.folder = folder / "policy"
         self.folder.mkdir()
         #: The current bundle, and the earlier ones.
         self.bundle, self.older = None, []
-        #: Whether the hosts of zone `signed` have a right pin, by version, beginning with 1.
+        #: Whether the hosts of zone `signed` have a right pin, by version, starting at 1.
         self.published = []
         #: The version put into force last, in all lives.
         self.accepted = 0
@@ -49,7 +49,7 @@ class Policy:
         self.run("sign", self.file, "--role", role, "--key-file", self.folder / key)
 
     def publish(self, pin, is_right=True):
-        """The next version."""
+        """Publishes the next version."""
         pins = self.folder / "pins.yaml"
         pins.write_text(
             f'hosts:\n  - {{match: "*.signed.test", pinning: public-key, pins: [{pin if is_right else WRONG}]}}\n'
@@ -69,20 +69,20 @@ class Policy:
         return len(self.published)
 
     def took(self, version, line):
-        """The proxy has put it into force."""
+        """Is called when the proxy has put a version into force."""
         if not self.accepted < version <= self.version:
             self.report(f"version {self.accepted} was in force, {self.version} is the current one: {line[:300]!r}")
         self.accepted = max(self.accepted, version)
 
     @property
     def forged(self):
-        """The current one with a letter of a signature changed."""
+        """The current bundle with one letter of a signature changed."""
         at = self.chance.choice([match.start(1) for match in re.finditer(rb'"sig" ?: ?"(.)', self.bundle)])
         letter = b"A" if self.bundle[at : at + 1] != b"A" else b"B"
         return self.bundle[:at] + letter + self.bundle[at + 1 :]
 
     async def serve(self, is_calm, send):
-        """Answers a look through `send`; false: the connection ends."""
+        """Answers a poll through `send`. False: the connection ends."""
         self.looks += 1
         kind = self.chance.choices([*BREAKS, "current"], [*BREAKS.values(), 100 - sum(BREAKS.values())])[0]
         if is_calm or kind == "older" and not self.older:

@@ -1,4 +1,4 @@
-"""The proxy of a lane: its configuration, its log, what it holds; and how it is ended and started again."""
+"""The proxy of a lane: its configuration, log and resources. It is stopped and restarted here."""
 
 import asyncio
 import collections
@@ -44,21 +44,20 @@ SESSION = {
     "json": "rules: [{path: /json/**, response: &json {serializer: json}}, {path: /bad-json/**, response: *json}]",
     "rewrite": "request: {set_headers: {X-Client: fleet}, remove_headers: [Referer]}",
 }
-#: Descriptors beyond those before the first client: one for each worker's resolver, and files that are opened at first
-#: use.
+#: Descriptors beyond those before the first client: one per worker for its resolver, and files opened at first use.
 DESCRIPTORS = 10
-#: KiB of private memory that the last quarter of a life's rounds may have beyond the second: an allocator's usual
+#: KiB of private memory by which the last quarter of a life's rounds may exceed the second: an allocator's usual
 #: fluctuation.
 MEMORY = 8 * 1024
-#: A shorter life says nothing about that.
+#: A shorter life is not conclusive.
 ROUNDS = 16
 PUNCH_HOLE = 3
-#: The proxy's clock while nobody changes it: ahead, so that current certificates are valid after a step back.
+#: The proxy's clock when nothing changes it: ahead, so that current certificates are valid after a step back.
 CLOCK = "+30m"
 
 
 def issue(folder):
-    """An authority, and a leaf of it for all zones. Returns its pin."""
+    """Creates an authority, and a leaf of it for all zones. Returns its pin."""
     names = [f"*.{zone}.test" for zone in ZONES] + ["wrong.test", "collector.test", "policy.test"]
     certificates(folder, ",".join(f"DNS:{name}" for name in names))
     script = "openssl pkey -in origin.key -pubout -outform der | openssl dgst -sha256 -binary | base64"
@@ -66,21 +65,21 @@ def issue(folder):
 
 
 class Proxy:
-    """Lives one life after another; `lives` has what is known of each."""
+    """Lives one life after another; `lives` holds the records of each."""
 
     def __init__(self, executable, folder, policy, trouble, uses_faketime):
         """
-        - Parameter folder: files that stay; state and a log in a file are in its folder `disk`, a small file system.
-        - Parameter trouble: the function that a fault is told to.
+        - Parameter folder: persistent files. Its folder `disk`, a small file system, has the state and a log in a file.
+        - Parameter trouble: is called with each fault.
         """
         self.executable, self.folder, self.policy, self.trouble = executable, folder, policy, trouble
         self.programs = Programs(folder)
         self.uses_faketime = uses_faketime
         self.pin = issue(folder)
         self.lines = collections.Counter()
-        #: By path: the lines of its exchanges in this round.
+        #: By path: the log lines of its exchanges in this round.
         self.words = collections.defaultdict(list)
-        #: When lines may be missing, from and to, in seconds of the monotonic clock.
+        #: Start and end of periods in which lines may be missing, in seconds of the monotonic clock.
         self.gaps = []
         self.events = collections.Counter()
         self.process = None
@@ -94,14 +93,14 @@ class Proxy:
         (folder / "clock").write_text(CLOCK)
 
     def configure(self):
-        """Writes pinproxy.yaml; with other groups, so that the proxy looks for a bundle as soon as it has read it."""
+        """Writes pinproxy.yaml. Its groups change, so that the proxy polls for a bundle after reading it."""
         self.turn += 1
         fresh = self.folder / "pinproxy.new"
         fresh.write_text(CONFIGURATION.format(folder=self.folder, url=URL, key=self.policy.key, turn=self.turn))
         fresh.rename(self.folder / "pinproxy.yaml")
 
     def pins(self, is_right):
-        """Writes the pin file; `turning` hosts have a right pin or a wrong one."""
+        """Writes the pin file. `turning` hosts get a right or a wrong pin."""
         wrong = "sha256/" + "A" * 43 + "="
         lines = [
             "hosts:",
@@ -189,7 +188,7 @@ class Proxy:
             await asyncio.sleep(0.1)
 
     def read_file(self):
-        """What was appended; its place on the disk is given back at once."""
+        """Reads new lines, and frees their space on the disk at once."""
         while data := os.pread(self.log_file.fileno(), 1 << 20, self.at):
             ctypes.CDLL(None).fallocate(
                 self.log_file.fileno(), PUNCH_HOLE, ctypes.c_long(self.at), ctypes.c_long(len(data))
@@ -207,7 +206,7 @@ class Proxy:
                 # Before the log begins, the command prints the warnings of `pinproxy check`.
                 if b": warning: " in line and not self.is_ready.is_set():
                     continue
-                # A full disk leaves half a line, which nothing may follow.
+                # A full disk truncates a line. Nothing may follow on that line.
                 if b'{"time":' in line[1:] or not self.is_in_gap:
                     self.trouble(f"a line of the log that isn't one: {line[:300]!r}")
                 continue
@@ -236,12 +235,12 @@ class Proxy:
 
     @property
     def is_in_gap(self):
-        """Or a moment after it: what was written meanwhile is read later."""
+        """Whether a gap is open, or has just ended: its lines may still be read."""
         return bool(self.gaps) and self.gaps[-1][1] > time.monotonic() - 5
 
     @contextlib.contextmanager
     def gap(self):
-        """Lines may be missing meanwhile, and of a moment before and after."""
+        """Lines may be missing meanwhile, and for a moment before and after."""
         gap = [time.monotonic() - 2, math.inf]
         self.gaps.append(gap)
         self.life_gap = True
@@ -251,7 +250,7 @@ class Proxy:
             gap[1] = time.monotonic() + 2
 
     def close_log(self):
-        """After its end: what is still there is read."""
+        """Reads the rest of the log after the process has exited."""
         if self.log_file:
             self.following.cancel()
             self.read_file()
@@ -261,7 +260,7 @@ class Proxy:
                 self.read_pipe()
 
     async def end(self, by):
-        """By SIGKILL, or in order by SIGTERM."""
+        """Stops the proxy with SIGKILL, or cleanly with SIGTERM."""
         process = self.process
         with self.gap() if by == signal.SIGKILL else contextlib.nullcontext():
             process.send_signal(by)
@@ -271,13 +270,13 @@ class Proxy:
         if by == signal.SIGTERM and ending != 0:
             self.trouble(f"the proxy ended with {ending} after SIGTERM")
 
-    # What it holds
+    # Resources
 
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
     def described(self):
-        """What its descriptors are."""
+        """Describes its descriptors."""
         folder = pathlib.Path(f"/proc/{self.process.pid}/fd")
         kinds = collections.Counter(re.sub(r":\[?\d+\]?$", "", os.readlink(path)) for path in folder.iterdir())
         sockets = subprocess.run(["ss", "-aHOnp"], capture_output=True, text=True).stdout.splitlines()
@@ -293,7 +292,7 @@ class Proxy:
             return answer.read().decode()
 
     def metrics(self):
-        """name → sum of its series; exchanges also by protocol and outcome, as in `connect completed`."""
+        """name → sum of its series. Exchanges are also counted by protocol and outcome, as in `connect completed`."""
         found = collections.Counter()
         for line in self.ask("/metrics").splitlines():
             if not line.startswith("#"):
@@ -305,7 +304,7 @@ class Proxy:
         return found
 
     async def is_quiet(self):
-        """Waits until nothing is left of what clients did; false: something stays."""
+        """Waits until the clients' state is gone. Returns the metrics, or None if something remains."""
         end = time.monotonic() + 40
         while True:
             self.held = {}
@@ -327,7 +326,7 @@ class Proxy:
             await asyncio.sleep(0.2)
 
     async def policy_in_force(self):
-        """The version of the bundle in force, once it is the current one or half a minute has passed."""
+        """The version of the bundle in force. Waits up to half a minute for the current one."""
         end = time.monotonic() + 30
         while True:
             version = int((await asyncio.to_thread(self.metrics))["pinproxy_policy_bundle_version"])
@@ -336,7 +335,7 @@ class Proxy:
             await asyncio.sleep(0.2)
 
     async def checkpoint(self, name):
-        """All clients have gone: so does what was kept for them."""
+        """Checks that nothing remains after all clients have gone."""
         if self.process.poll() is not None:
             return self.trouble(f"{name}: the proxy has ended: {self.process.returncode}")
         metrics = await self.is_quiet()

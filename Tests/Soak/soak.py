@@ -1,11 +1,11 @@
-"""A trial by adversity: exchanges through a release build while origin, network, name server, disk, log, clock and the
-proxy itself break at random. Every byte is checked, every exchange has to be in the log once, and nothing may stay at
-the end.
+"""A trial under adverse conditions. Exchanges go through a release build while origin, network, name server, disk, log,
+clock and the proxy itself break at random. Every byte is checked, every exchange has to be in the log once, and no
+resources may remain at the end.
 
     soak.py --pinproxy PATH [--count N] [--seed S] [--lanes L]
 
-Ends with 1 at any fault. A lane is one process in a network namespace of its own, with a proxy, an origin, a name
-server and clients.
+Exits with 1 at any fault. A lane is one process in its own network namespace, with a proxy, an origin, a name server
+and clients.
 """
 
 import argparse
@@ -29,10 +29,10 @@ from policy import Policy
 from proxy import Proxy, die_with_parent
 from trouble import Trouble, small_disk, usable_faketime, why_not
 
-#: A lane with so many faults has shown enough.
+#: A lane stops after this many faults.
 FAULTS = 20
 ROUND = 4000
-#: In every round of this number nothing is broken, and every exchange has to be right.
+#: Every round of this number is calm: nothing is broken, and every exchange has to be right.
 CALM = 5
 AT_A_TIME = 64
 
@@ -51,7 +51,7 @@ class Lane:
             print(f"FAULT {self.name}: {fault}", flush=True)
 
     def random(self, part):
-        """One source of random numbers for each part: they don't change each other's."""
+        """Separate sources of random numbers for each part, so that they don't affect each other."""
         return random.Random(f"{self.name} {part}")
 
     async def run(self, folder):
@@ -92,8 +92,8 @@ class Lane:
             f"{clients.broken:,} visibly broken, {clients.left:,} left by their clients; "
             f"{clients.late.total():,} time-outs while the trial itself was late: {dict(clients.late)}; troubles "
             f"{trouble.done}; "
-            f"{origin.reports:,} reports; {proxy.policy.version} bundles in {proxy.policy.looks:,} looks; "
-            f"{names.asked:,} names asked; own memory in the last life {proxy.memories} KiB; "
+            f"{origin.reports:,} reports; {proxy.policy.version} bundles in {proxy.policy.looks:,} polls; "
+            f"{names.asked:,} names queried; private memory in the last life {proxy.memories} KiB; "
             f"events {dict(proxy.events)}",
             flush=True,
         )
@@ -137,8 +137,8 @@ class Lane:
 
 
 def network():
-    """All traffic is the loopback's. But a machine without another link has no network (docs/reachability.md), and the
-    proxy then waits half a second for a name at most, which busy lanes need more of."""
+    """Sets up the network. All traffic uses the loopback, but without another link the machine counts as offline
+    (docs/reachability.md). The proxy would then wait at most half a second for a name, too little for busy lanes."""
     for command in (
         "link set lo up",
         "link add up0 type veth peer name up1",
@@ -151,9 +151,9 @@ def network():
 
 
 def lane(options):
-    """In namespaces of its own."""
+    """Runs one lane in its own namespaces."""
     network()
-    # Writes to a connection that the trial itself has broken are not worth reporting.
+    # Failed writes to connections that the trial itself broke are not worth reporting.
     logging.getLogger("asyncio").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory(prefix="pinproxy-soak.") as name:
         folder = pathlib.Path(name)
@@ -178,14 +178,14 @@ def main():
         "--clients",
         type=int,
         default=AT_A_TIME,
-        help="connections of a lane at one time: fewer where a processor is busy",
+        help="concurrent connections of a lane; use fewer if a processor is busy",
     )
     parser.add_argument("--lane", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.lane is not None:
         return lane(options)
     if reason := why_not():
-        print(f"SKIP  the trial by adversity: {reason}")
+        print(f"SKIP  the soak test: {reason}")
         return
     print(f"SEED={options.seed}, {options.count:,} exchanges in {options.lanes} lanes", flush=True)
     began = time.monotonic()

@@ -1,5 +1,5 @@
-"""What befalls the proxy from outside while clients ask: the network, the disk, the clock, the log's reader, reloads,
-SIGKILL."""
+"""Causes failures around the proxy while clients send requests. They affect the network, the disk, the clock and the
+log's reader; reloads and SIGKILL are among them."""
 
 import asyncio
 import contextlib
@@ -31,9 +31,9 @@ class Trouble:
     def __init__(self, chance, proxy, origin, names, report):
         self.chance, self.proxy, self.origin, self.names, self.report = chance, proxy, origin, names, report
         self.done = {}
-        #: From the middle on the proxy isn't killed any more: only a long life shows whether its memory is stable.
+        #: In the second half the proxy isn't killed any more: only a long life shows whether its memory is stable.
         self.may_kill = True
-        #: Nil: this kernel can't lose packets.
+        #: None: this kernel can't drop packets.
         self.loss = next((way for way in (NETEM, NFTABLES) if shell(way[0]) and shell(way[1])), None)
 
     def kinds(self):
@@ -49,13 +49,13 @@ class Trouble:
         return kinds
 
     async def befall(self):
-        """One trouble after the other until it is cancelled; then all is as before."""
+        """Causes one trouble after the other until it is cancelled, then restores everything."""
         try:
             while True:
                 await asyncio.sleep(self.chance.uniform(0.2, 2))
                 kind = self.chance.choice(self.kinds())
                 self.done[kind] = self.done.get(kind, 0) + 1
-                # An action that has begun is completed, even if this is cancelled.
+                # A started action is completed even if this is cancelled.
                 action = asyncio.ensure_future(getattr(self, kind)())
                 try:
                     await asyncio.shield(action)
@@ -77,7 +77,7 @@ class Trouble:
         await self.reload()
 
     async def policy(self):
-        """Another bundle is served, and looked for; or the last one again."""
+        """Publishes another bundle, or serves the last one again, and has the proxy poll."""
         if self.chance.random() < 0.7:
             is_right = self.chance.random() < 0.5
             await asyncio.to_thread(self.proxy.policy.publish, self.proxy.pin, is_right)
@@ -97,7 +97,7 @@ class Trouble:
             shell(end)
 
     async def full(self):
-        """No byte is left on the disk of the state, and of the log if that is a file."""
+        """Fills the disk of the state, and of the log if that is a file."""
         ballast = self.proxy.folder / "disk" / "ballast"
         with self.proxy.gap() if self.proxy.log_file else contextlib.nullcontext():
             with open(ballast, "wb", buffering=0) as file:
@@ -111,7 +111,7 @@ class Trouble:
             ballast.unlink()
 
     async def reader(self):
-        """Nobody reads the log for a while."""
+        """Stops reading the log for a while."""
         loop, proxy = asyncio.get_running_loop(), self.proxy
         with proxy.gap():
             loop.remove_reader(proxy.pipe)
@@ -119,12 +119,12 @@ class Trouble:
             loop.add_reader(proxy.pipe, proxy.read_pipe)
 
     async def clock(self):
-        """Faketime's cache is a second: then the proxy sees it."""
+        """Changes the clock. The proxy notices within a second, the time that faketime caches."""
         (self.proxy.folder / "clock").write_text(self.chance.choice(["+10m", "+50m", "+1797s", "+32m", CLOCK]))
 
 
 def usable_faketime(executable):
-    """Whether the program starts under it."""
+    """Whether the program starts with faketime."""
     if FAKETIME is None:
         return False
     run = subprocess.run(
@@ -136,7 +136,7 @@ def usable_faketime(executable):
 
 
 def small_disk(folder):
-    """A file system of 8 MiB in the folder `disk`."""
+    """Mounts a file system of 8 MiB at the folder `disk`."""
     disk = pathlib.Path(folder) / "disk"
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=0700", "tmpfs", disk], check=True)
@@ -144,7 +144,7 @@ def small_disk(folder):
 
 
 def why_not():
-    """The reason for which it can't be done on this machine; nil: it can."""
+    """Why the trial can't run on this machine; None if it can."""
     for program in ("unshare", "ip", "tc", "openssl"):
         if not shutil.which(program):
             return f"{program} isn't installed"

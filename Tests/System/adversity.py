@@ -1,4 +1,4 @@
-"""What is wrong or missing: each case says so in one line, and what can go on goes on."""
+"""Errors and missing parts: one line reports each, and everything else continues."""
 
 import machine as machines
 from steps import (
@@ -22,7 +22,7 @@ CONFIGURATION = "/etc/pinproxy/pinproxy.yaml"
 
 
 def serves_under(machine, text):
-    """The service runs with these lines in its unit, and a request is answered."""
+    """Checks that the service runs with these lines in its unit, and serves a request."""
     with drop_in(machine, text):
         machine("systemctl start pinproxy", check=True)
         served(machine)
@@ -37,7 +37,7 @@ def no_configuration_is_78(machine):
 
 @case
 def a_wrong_configuration_is_78_and_not_tried_again(machine):
-    """Where none was in force before."""
+    """There was none in force before."""
     machine(f"rm {STATE}/configuration.json", check=True)
     pins(machine, "hosts: 1\n")
     start_fails(machine, 78, "/etc/pinproxy/pins.yaml:1:")
@@ -164,7 +164,7 @@ def twenty_descriptors_are_too_few_and_that_is_said(machine):
 
 @case
 def a_decoder_that_is_missing_is_named(machine):
-    """What is judged with it is refused; all else goes on."""
+    """Responses that need it are refused; everything else continues."""
     avif = {"bookworm": 15, "trixie": 16}[machine.suite]
     decoders = {
         "libxml2.so.2": ("xml", "application/xml", "<a/>", "libxml2"),
@@ -180,7 +180,7 @@ def a_decoder_that_is_missing_is_named(machine):
         "hosts:\n  - match: origin.test\n    rules:\n"
         + "".join(f"      - path: /{name}\n        response: {{serializer: {name}}}\n" for name in ("xml", "image")),
     )
-    # They are recommended, and weren't installed.
+    # They are recommended packages, which weren't installed.
     packages = [package for _, _, _, package in decoders.values() if package != "libxml2"]
     check = machine("pinproxy check", check=True).stdout
     for package in packages:
@@ -222,7 +222,7 @@ def no_journal_is_no_hindrance(machine):
         machine("systemctl reload pinproxy", check=True)
     finally:
         machine("systemctl start systemd-journald.socket systemd-journald-dev-log.socket systemd-journald", check=True)
-    # It keeps running without the journal, and uses it after the next start.
+    # It runs without the journal, and uses it again after the next start.
     served(machine)
     machine("systemctl restart pinproxy", check=True)
     equal(events(machine, "proxy.ready")[-1]["PINPROXY_LISTEN"], "127.0.0.1:7467")

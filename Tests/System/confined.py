@@ -1,8 +1,8 @@
-"""Runs a program under what the unit lets the service call (systemd.exec(5)), without systemd.
+"""Runs a program under the unit's restrictions (systemd.exec(5)), without systemd.
 
 confined.py UNIT PROGRAM ARGUMENTS...
 
-A call that the unit would answer with EPERM ends the program (SIGSYS): whoever runs it notices. Applied are
+A call that the unit would answer with EPERM kills the program (SIGSYS), so that it is noticed. Applied are
 SystemCallFilter, RestrictAddressFamilies, RestrictNamespaces, RestrictSUIDSGID, LockPersonality and
 MemoryDenyWriteExecute, with the groups of this machine's systemd.
 """
@@ -30,7 +30,7 @@ def members(name):
 
 
 def allowed(unit):
-    """The lines in their order: the first says whether they list what may be called."""
+    """The allowed calls. The first line says whether the lines are an allow list."""
     calls = set()
     for line in lines(unit, "SystemCallFilter"):
         named = set().union(*(members(name) for name in line.lstrip("~").split()))

@@ -1,7 +1,7 @@
-"""Clients that connect through the proxy, finish the TLS handshake, and ask for nothing.
+"""Clients that connect through the proxy, complete the TLS handshake, and send no request.
 
-All come at once, and stay until standard input ends. What has become of them is printed once each is settled or has
-waited for ten seconds, and again at the end.
+All connect at once, and stay until standard input ends. The counts of their states are printed once each is settled or
+has waited for ten seconds, and again at the end.
 
 idle.py PROXY-PORT HOST:PORT AUTHORITY COUNT
 """

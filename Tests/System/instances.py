@@ -1,4 +1,4 @@
-"""More than one proxy: the template unit."""
+"""Several proxies: the template unit."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Confinement, and what is left when the package goes."""
+"""Confinement, and what remains after the package is removed."""
 
 import os
 import pathlib
@@ -26,7 +26,7 @@ def what_the_system_trusts_outlives_a_fresh_store(machine):
 
 @case
 def what_the_system_trusts_anew_the_proxy_trusts_too(machine):
-    """By the hook of ca-certificates: the proxy reads the roots again, and the file for programs is made anew."""
+    """The hook of ca-certificates has the proxy reread the roots. It also rewrites the file for programs."""
     machine(f"test -e {BUNDLE}", check=True)
     before = len(events(machine, "config.reload"))
     machine(
@@ -75,8 +75,7 @@ def the_manual_is_there(machine):
 
 @case
 def the_documentation_is_whole(machine):
-    """Each page, picture and file that a page of the package links to is in the package; the licence is its copyright
-    file."""
+    """Every linked page, picture and file is in the package. The licence is its copyright file."""
     here = pathlib.Path("/usr/share/doc/pinproxy")
     pages = list((machine.root / str(here)[1:]).rglob("*.md"))
     links = {
@@ -96,7 +95,7 @@ def the_documentation_is_whole(machine):
 
 @case
 def removal_leaves_the_state(machine):
-    # All its services run, including those that the administrator may choose.
+    # All its services run, including the optional ones.
     machine("systemctl start pinproxy pinproxy-signer.socket pinproxy-signer.service", check=True)
     machine("apt-get remove --yes --quiet pinproxy", check=True)
     machine(f"test -e {STATE}/authority.key && test -e /etc/pinproxy/pins.yaml", check=True)
@@ -106,7 +105,7 @@ def removal_leaves_the_state(machine):
 
 @case
 def purge_leaves_nothing_but_the_user(machine):
-    # Files that the administrator put there are theirs.
+    # Purge keeps files that the administrator put there, like this one.
     machine("rm /etc/pinproxy/test-root.pem", check=True)
     machine("apt-get purge --yes --quiet pinproxy", check=True)
     left = machine(
@@ -114,6 +113,6 @@ def purge_leaves_nothing_but_the_user(machine):
         " -not -path '/tmp/*'; find / -xdev -user pinproxy -o -xdev -user pinproxy-signer"
     ).stdout
     equal(left, "", "left")
-    # A reused user number would give access to what the service was given.
+    # A reused user number would give access to the service's files.
     machine("getent passwd pinproxy pinproxy-signer", check=True)
     equal(machine("grep -c pinproxy /etc/ca-certificates.conf; ls /etc/ssl/certs | grep pinproxy").stdout, "0\n")

@@ -1,6 +1,6 @@
-"""Asks through the proxy, over and over, until standard input ends; then says how it went.
+"""Sends requests through the proxy until standard input ends, then prints a summary.
 
-Each request has a connection of its own, over HTTP and HTTPS, and a slow download is in flight all the time.
+Each request uses a new connection, over HTTP and HTTPS, and a slow download is always in flight.
 
 load.py PROXY-PORT URL SECURE-URL AUTHORITY
 """

@@ -1,4 +1,4 @@
-"""A Debian that boots: bootstrapped once into a cache, then an overlay of it for each run."""
+"""A Debian that boots. It is bootstrapped once into a cache; each run uses an overlay of it."""
 
 import contextlib
 import fcntl
@@ -18,7 +18,7 @@ CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / "
 
 
 def missing(suite):
-    """Why no machine can be made here, or None. The tools are packages, which whoever is root can install."""
+    """Why no machine can be created here, or None. The tools are packages, which root can install."""
     if os.geteuid() != 0:
         return "needs root"
     probe = subprocess.run(
@@ -61,14 +61,14 @@ def mirror_problem(suite):
 
 
 def apt_settings():
-    """Whatever this machine needs to reach the registry, another one does too; and the cache is root's."""
+    """This machine's apt settings for its registry, which others need too. root owns the cache."""
     settings = subprocess.run(["apt-config", "dump", "Acquire"], capture_output=True, text=True, check=True).stdout
     return settings + 'APT::Sandbox::User "root";\n'
 
 
 @contextlib.contextmanager
 def locked(name):
-    """Held by one process of this machine at a time. Another one waits, and says so."""
+    """Holds a lock that one process of this machine has at a time. Another one waits, and says so."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with open(CACHE / f"{name}.lock", "w") as lock:
         try:
@@ -80,7 +80,7 @@ def locked(name):
 
 
 def bootstrapped(suite):
-    """The folder of the base system; a bootstrap that was broken off is begun again."""
+    """The folder of the base system. An interrupted bootstrap starts again."""
     base = CACHE / suite
     with locked(suite):
         if not base.exists():
@@ -102,11 +102,11 @@ def bootstrap(suite, base):
 
 
 class Machine:
-    """Has a network of its own, with a way out that leads nowhere."""
+    """A machine with its own network, without a route to anywhere."""
 
     def __init__(self, suite, root, folder):
         self.suite = suite
-        # apt drops its knowledge of one release with the lists of another.
+        # apt discards its lists of one release when it gets those of another.
         self.lists = "lists" if suite == "bookworm" else f"lists-{suite}"
         self.root = root
         self.folder = folder
@@ -119,7 +119,7 @@ class Machine:
         return [f"--bind={CACHE}/archives:/var/cache/apt/archives", f"--bind={CACHE}/{self.lists}:/var/lib/apt/lists"]
 
     def fetch_dependencies(self, package):
-        """Of a package file on this machine; it is at /root/pinproxy.deb from then on."""
+        """Fetches the dependencies of a package file, and copies the file to /root/pinproxy.deb."""
         shutil.copy(package, self.root / "root/pinproxy.deb")
         (self.root / "etc/apt/apt.conf.d/90host").write_text(apt_settings())
         install = "apt-get install --yes --quiet --download-only"
@@ -129,7 +129,7 @@ class Machine:
         )
 
     def before_boot(self, script, problem):
-        """With this machine's network."""
+        """Runs a script in the machine, with this machine's network."""
         run = subprocess.run(
             ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--console=pipe", "-D", str(self.root)]
             + self.binds()
@@ -144,7 +144,7 @@ class Machine:
 
     @contextlib.contextmanager
     def groups(self):
-        """Its own control groups of the first version, which are read-only in a container unless they are remounted."""
+        """Its own version 1 control groups. In a container they are read-only unless they are remounted."""
         groups = {}
         for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
             controller, path = line.split(":", 2)[1:]
@@ -189,7 +189,7 @@ class Machine:
                 str(self.root),
             ]
             + self.binds()
-            # For init: systemd 257 boots with control groups version 1, which this machine may have, only if told so.
+            # For init: systemd 257 boots with version 1 control groups, which this machine may have, only if told so.
             + ["SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1"],
             stdin=subprocess.DEVNULL,
             stdout=console,
@@ -215,7 +215,7 @@ class Machine:
 
     def is_up(self, container):
         if container.poll() is not None:
-            raise SystemExit(f"systemd-nspawn ended:\n{(self.folder / 'console').read_text()[-2000:]}")
+            raise SystemExit(f"systemd-nspawn exited:\n{(self.folder / 'console').read_text()[-2000:]}")
         children = pathlib.Path(f"/proc/{container.pid}/task/{container.pid}/children").read_text().split()
         if not children:
             return False
@@ -267,7 +267,7 @@ class Machine:
 
 
 def until(what, seconds, condition):
-    """Polls, since most of what is awaited here is another program's state."""
+    """Polls a condition, since most conditions here are another program's state."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -277,9 +277,9 @@ def until(what, seconds, condition):
 
 @contextlib.contextmanager
 def machine(suite, package, prepare=None):
-    """Boots one at a time: machines share the cache's packages, and this machine's control groups.
+    """Boots one machine at a time. Machines share the package cache and this machine's control groups.
 
-    - prepare: what is done with it before it boots.
+    - prepare: is called with the machine before it boots.
     """
     base = bootstrapped(suite)
     with locked("booted"), overlaid(base) as (root, folder):
@@ -293,7 +293,7 @@ def machine(suite, package, prepare=None):
 
 @contextlib.contextmanager
 def overlaid(base):
-    """A system that begins as the base, and the folder that it is in."""
+    """A system that starts as the base, and its folder."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="pinproxy-system."))
     root = folder / "root"
     for name in ["root", "changes", "work"]:

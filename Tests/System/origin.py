@@ -1,7 +1,7 @@
 """An origin at 127.0.0.1: HTTP on port 8080, HTTPS on 8443 with a certificate. /slow is a download of ten seconds, /xml
-XML, /fresh a response that may be stored.
+is XML, /fresh can be stored.
 
-On port 8444 each TLS handshake begins a second late; http://…:8080/handshakes says how many there were.
+On port 8444 each TLS handshake starts a second late; http://…:8080/handshakes counts them.
 
 origin.py CERTIFICATE KEY
 """
@@ -61,7 +61,7 @@ class Late(Server):
             super().finish_request(secure, client_address)
 
     def handle_error(self, request, client_address):
-        pass  # Who waits for the handshake may leave.
+        pass  # A client may leave during the handshake.
 
 
 plain = Server(("127.0.0.1", 8080), Origin)

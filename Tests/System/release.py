@@ -1,7 +1,7 @@
 """Runs a command for this repository inside another release of Debian: release.py trixie make deb
 
-Its system is kept in the cache, and packages that are installed there stay. Of this machine it has the repository, with
-.build-trixie instead of .build, the Swift toolchain, read-only, and the network. No process outlives the command.
+The system is kept in the cache, with the packages installed there. It shares the network, the repository with
+.build-trixie as .build, and the Swift toolchain, read-only. No process outlives the command.
 """
 
 import os
@@ -14,7 +14,7 @@ import tempfile
 import machine
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-# What the toolchain needs besides the packages that `make` installs.
+# Packages for the toolchain, in addition to those that `make` installs.
 PACKAGES = ["build-essential", "git", "libcurl4-openssl-dev", "libncurses6", "libsqlite3-0", "procps", "tzdata"]
 # This machine's settings for registries.
 SETTINGS = ["/etc/pip.conf", "/etc/resolv.conf"]
@@ -46,10 +46,10 @@ exec "$@"
 
 
 def entered(root, binds, command, environment, directory="/", namespaces=("--mount", "--pid")):
-    """The exit status of a command whose root is that folder. It ends with this process.
+    """Runs a command with that folder as its root. Returns its exit status. It ends with this process.
 
-    - binds: directories of this machine, where they are seen inside, and "rw" or "ro".
-    - namespaces: which it has to itself; without --net it has this machine's network.
+    - binds: directories of this machine, their paths inside, and "rw" or "ro".
+    - namespaces: options for separate namespaces; without --net it uses this machine's network.
     """
     enter = ["setpriv", "--pdeathsig", "KILL", "unshare", *namespaces, "--fork", "--kill-child"]
     enter += ["--propagation", "private", "/bin/sh", "-c", ENTER, "sh", str(root), str(directory)]
@@ -58,15 +58,14 @@ def entered(root, binds, command, environment, directory="/", namespaces=("--mou
 
 
 def prepared(suite, purpose="build"):
-    """The folder of the system for that purpose, and whether this machine has other authorities than at the last
-    time."""
+    """Returns the system's folder for that purpose, and whether this machine's authorities have changed."""
     root = machine.CACHE / f"{suite}-{purpose}"
     with machine.locked(root.name):
         return root, prepare(suite, root)
 
 
 def prepare(suite, root):
-    """Whether this machine has other authorities than at the last time."""
+    """Returns whether this machine's authorities have changed since the last time."""
     if not root.exists():
         new = pathlib.Path(tempfile.mkdtemp(prefix=f"{root.name}.", dir=machine.CACHE))
         try:
@@ -89,7 +88,7 @@ def prepare(suite, root):
 
 
 def toolchain():
-    """The folder that holds usr/bin/swiftc."""
+    """The folder that contains usr/bin/swiftc."""
     compiler = shutil.which("swiftc")
     if not compiler:
         raise SystemExit("no swiftc on the PATH")
@@ -102,7 +101,7 @@ def toolchain():
 
 
 def inside(suite, command):
-    """The exit status of the command."""
+    """Runs a command inside. Returns its exit status."""
     if reason := machine.missing(suite):
         raise SystemExit(f"Debian's {suite} can't be entered: {reason}")
     root, has_news = prepared(suite)
@@ -124,7 +123,7 @@ def inside(suite, command):
         "PINPROXY_TEST_OFFLINE": "yes",
     }
 
-    # Inside, the repository's build folder is another one.
+    # The build folder differs inside.
     (REPOSITORY / ".build").mkdir(exist_ok=True)
     binds = [(REPOSITORY, REPOSITORY, "rw"), (build, REPOSITORY / ".build", "rw"), (tools, tools, "ro")]
 

@@ -1,4 +1,4 @@
-"""What a restart and a failure of pins leave behind."""
+"""State that survives a restart, and a failure of pins."""
 
 import machine as machines
 from steps import PROXIED, SECURE, STATE, URL, case, contains, equal, pins, proxy_process, served
@@ -12,7 +12,7 @@ def handshakes(machine):
 
 @case
 def a_restart_finishes_a_connect_that_waits_for_its_server(machine):
-    """Without asking the server again and again, through TLS as well as through a tunnel that is verified."""
+    """The server sees no repeated handshakes, with interception and with a verified tunnel."""
     for action in ["intercept", "verify-tunnel"]:
         pins(machine, f"hosts:\n  - {{match: origin.test, action: {action}}}\n")
         machine("systemctl restart pinproxy", check=True)
@@ -23,7 +23,7 @@ def a_restart_finishes_a_connect_that_waits_for_its_server(machine):
         machine("systemctl restart pinproxy", check=True)
         equal(proxy_process(machine) != process, True, "another process")
         equal(waiting.communicate()[0], "origin\n", action)
-        # A tunnel's probe, and the tunnel.
+        # The tunnel's probe, and the tunnel.
         equal(handshakes(machine) - before <= 2, True, f"{handshakes(machine) - before} handshakes with {action}")
     pins(machine, "hosts: []\n")
     machine("systemctl reload pinproxy", check=True)
@@ -31,7 +31,7 @@ def a_restart_finishes_a_connect_that_waits_for_its_server(machine):
 
 @case
 def a_response_on_disk_outlasts_a_restart(machine):
-    """Within what the unit lets the service do; and its files are the service's own."""
+    """The unit's restrictions allow it, and the files belong to the service."""
     pins(machine, "hosts:\n  - {match: origin.test, cache: disk}\n")
     machine("systemctl reload pinproxy", check=True)
 
@@ -83,7 +83,7 @@ def a_failure_of_pins_is_counted_from_nought_and_outlasts_refusals(machine):
 
 @case
 def a_crash_leaves_no_core(machine):
-    """A core would hold the authority's key. systemd starts the proxy again. `CrashTests` shows that one could be
+    """A core would contain the authority's key. systemd restarts the proxy. `CrashTests` shows that a core would be
     found."""
     machine("systemctl start pinproxy", check=True)
     served(machine)

@@ -1,8 +1,9 @@
-"""The Debian package on a booted Debian: each line says PASS, FAIL or SKIP, and the exit status is 1 if one failed.
+"""Tests the Debian package on a booted Debian. Each line says PASS, FAIL or SKIP; the exit status is 1 if a case
+failed.
 
 run.py RELEASE PACKAGE.deb [LATER.deb]
 
-With a second package, that of the next release, the machine is upgraded to that release.
+With the next release's package as well, the machine is upgraded to that release.
 """
 
 import sys
@@ -11,7 +12,7 @@ import traceback
 import machine as machines
 import steps
 
-# In this order, since each runs on the machine as the previous ones left it.
+# The order matters, since each case uses the machine as the previous ones left it.
 import service, restarts, adversity, shortage, sockets, signing, instances, leaving  # noqa: E401, F401
 import upgrade
 
@@ -38,7 +39,7 @@ def main(release, package, later=None):
                 if not isinstance(error, AssertionError):
                     traceback.print_exc()
                 if function is cases[0]:
-                    break  # What isn't installed has nothing to show.
+                    break  # The remaining cases need the installed package.
         if failed:
             print(machine("journalctl --unit pinproxy --no-pager -n 60").stdout)
     print(f"{passed} passed, {failed} failed")

@@ -80,7 +80,7 @@ def a_reload_takes_up_the_configuration(machine):
 
 @case
 def root_checks_a_candidate_with_the_services_token(machine):
-    """As the `validate:` step of docs/fleet.md does."""
+    """Like the `validate:` step of docs/fleet.md."""
     machine(
         """
         cd /etc/pinproxy
@@ -162,7 +162,7 @@ def nobody_else_is(machine):
 
 @case
 def restarts_under_load_are_noticed_by_nobody(machine):
-    """Downloads that last longer than a restart are finished by the proxy that has begun them."""
+    """The proxy that started a download finishes it, however long that takes."""
     return under_load(machine, RESTARTS)
 
 
@@ -179,7 +179,7 @@ def an_upgrade_under_load_refuses_nobody_and_keeps_everything(machine):
 
 @case
 def an_upgrade_with_a_broken_pin_file_refuses_nobody(machine):
-    """The configuration that was last in force serves, and that is said until the files are corrected."""
+    """The service uses the last configuration in force. It reports that until the files are fixed."""
     pins(machine, "hosts: 1\n")
     said = under_load(machine, "dpkg --install --force-confold /root/pinproxy.deb > /root/upgrade 2>&1")
     contains(machine("cat /root/upgrade").stdout, "/etc/pinproxy/pins.yaml:1:")
@@ -197,14 +197,14 @@ def an_upgrade_with_a_broken_pin_file_refuses_nobody(machine):
 
 @case
 def the_journal_has_the_whole_access_log(machine):
-    """More lines than its usual limit lets through."""
+    """More lines than the journal's usual limit allows."""
     before = len(events(machine, "exchange"))
     machine(f"seq 400 | xargs -P 4 -n 1 sh -c '{PROXIED} --output /dev/null {URL}?[1-30]'", check=True, timeout=300)
     equal(len(events(machine, "exchange")) - before, 12_000, "lines")
 
 
 def returned(machine, before):
-    """Another proxy serves, and the one before is gone."""
+    """Waits until another proxy serves and the previous one is gone."""
     machines.until("another proxy runs", 30, lambda: proxy_process(machine) != before)
     machines.until("it is ready", 20, lambda: machine("systemctl is-active pinproxy").stdout == "active\n")
     machines.until("the one before is gone", 20, lambda: machine(f"test -e /proc/{before}").returncode == 1)

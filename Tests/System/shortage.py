@@ -1,4 +1,4 @@
-"""Too little memory and too few threads: load is shed, and nothing ends the service."""
+"""Too little memory and too few threads: load is shed, and the service keeps running."""
 
 import machine as machines
 from steps import (
@@ -26,20 +26,20 @@ REQUESTS = f"for time in $(seq 20); do {PROXIED} --output /dev/null {URL} {SECUR
 
 
 def metric(machine, name):
-    """Of the service's, or None for one that isn't there."""
+    """The service's metric, or None if it doesn't exist."""
     lines = machine("curl -sf http://127.0.0.1:7468/metrics", check=True).stdout.splitlines()
     return next((float(line.split()[-1]) for line in lines if line.startswith(f"{name} ")), None)
 
 
 def killed(machine):
-    """How many processes of the service the kernel has ended for want of memory."""
+    """How many processes of the service the kernel's OOM killer has ended."""
     group = "system.slice/pinproxy.service"
     files = f"/sys/fs/cgroup/memory/{group}/memory.oom_control /sys/fs/cgroup/{group}/memory.events"
     return machine(f"cat {files} 2>/dev/null | grep '^oom_kill '").stdout.split()[-1]
 
 
 def limits(machine, name):
-    """Systemd of this machine has control groups of that kind."""
+    """Skips the case unless systemd has control groups of that kind here."""
     if not properties(machine, name)[name].isdigit():
         raise Skipped(f"this machine's systemd can't limit anything ({name} isn't known)")
 
@@ -75,7 +75,7 @@ def without_another_thread_what_needs_one_is_refused_and_all_else_served(machine
     limits(machine, "TasksCurrent")
     process, lines = proxy_process(machine), len(events(machine, "decoder.unavailable"))
     judged = f"{PROXIED} --http1.1 --include {SECURE}xml"
-    # Those of the proxy and its main process.
+    # Tasks of the proxy and its main process.
     tasks = 1 + int(machine(f"ls /proc/{process}/task | wc -l", check=True).stdout)
     machine(f"systemctl set-property --runtime pinproxy TasksMax={tasks}", check=True)
     try:
@@ -94,7 +94,7 @@ def without_another_thread_what_needs_one_is_refused_and_all_else_served(machine
 
 @case
 def a_start_without_enough_threads_names_the_setting(machine):
-    # With one task even systemd 257 can't make the unit's directories.
+    # With one task even systemd 257 can't create the unit's directories.
     for tasks in [2, 5]:
         with drop_in(machine, f"[Service]\\nTasksMax={tasks}\\n"):
             if machine("systemctl start pinproxy").returncode == 0:

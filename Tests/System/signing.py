@@ -1,4 +1,4 @@
-"""The authority's key with a user and a process of its own."""
+"""The authority's key with its own user and process."""
 
 import shutil
 
@@ -9,7 +9,7 @@ KEY = f"{HOME}/authority.key"
 
 
 def signed(machine):
-    """A page comes under a certificate of the signer's authority."""
+    """Checks that a page comes under a certificate of the signer's authority."""
     page = (
         f"curl --silent --show-error --max-time 20 --proxy http://127.0.0.1:7467 --cacert {HOME}/authority.pem {SECURE}"
     )
@@ -25,7 +25,7 @@ UNITS = "pinproxy-signer.socket pinproxy-signer.service"
 
 
 def taken_over(machine, command, input=""):
-    """What a program says that has the rights of the proxy's user."""
+    """Runs a program with the rights of the proxy's user. Returns its output."""
     return machine(f"echo '{input}' | setpriv --reuid pinproxy --regid pinproxy --clear-groups {command} 2>&1").stdout
 
 
@@ -95,7 +95,7 @@ def a_signer_keeps_the_key_from_the_proxys_user(machine):
 
 @case
 def an_upgrade_restarts_the_signer(machine):
-    """The new version's program, and not only its file."""
+    """It runs the new version's program; a new file isn't enough."""
     with settings(machine, EDIT):
         machine(f"systemctl start {UNITS} && systemctl restart pinproxy", check=True)
         show = "systemctl show pinproxy-signer -p MainPID --value"

@@ -1,4 +1,4 @@
-"""Sockets that systemd holds."""
+"""Sockets held by systemd."""
 
 from steps import (
     PROXIED,
@@ -20,7 +20,7 @@ from steps import (
 
 
 def is_soon_active(machine):
-    """It may answer before systemd has read that it is ready."""
+    """The service may answer before systemd has read its readiness."""
     machines.until("the service is active", 20, lambda: is_active(machine))
 
 
@@ -32,7 +32,7 @@ def the_first_client_starts_it_by_its_socket(machine):
     is_soon_active(machine)
     said = under_load(machine, RESTARTS)
     warnings = [event["PINPROXY_CAUSE"] for event in events(machine, "config.warning")]
-    # It has the socket from systemd twice: from the unit, and from the previous process.
+    # systemd passes the socket twice: from the unit, and from the previous process.
     equal([warning for warning in warnings if "hands over" in warning], [], "warnings")
     machine("systemctl stop pinproxy.socket pinproxy", check=True)
     return said
@@ -53,7 +53,7 @@ def the_address_is_the_units_where_the_configuration_says_systemd(machine):
                 machine("setpriv --reuid nobody --regid nogroup --clear-groups env HOME=/tmp pinproxy env").stdout,
                 "export HTTPS_PROXY='http://127.0.0.3:7470'",
             )
-            # Kept by its unit, not twice.
+            # Its unit keeps it; the descriptor store has no second copy.
             machine("systemctl restart pinproxy", check=True)
             equal(machine(f"{elsewhere} {URL}", check=True).stdout, "origin\n")
             equal(machine("systemctl show pinproxy -P NFileDescriptorStore").stdout, "0\n", "stored")

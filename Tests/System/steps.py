@@ -1,4 +1,4 @@
-"""What the cases have in common: a case is a function of the machine, and those before it have left their traces."""
+"""Common steps of the cases. A case is a function of the machine, which earlier cases have changed."""
 
 import contextlib
 import json
@@ -17,7 +17,7 @@ CASES = []
 
 
 class Skipped(Exception):
-    """What a case needs isn't there; it says what."""
+    """A requirement of the case is missing; the argument says which."""
 
 
 def case(function):
@@ -41,15 +41,14 @@ def properties(machine, *names):
 
 
 def events(machine, name):
-    """As the journal has them, of this boot."""
+    """The service's events in the journal since boot."""
     machine("journalctl --sync", check=True)
     lines = machine(f"journalctl --unit pinproxy PINPROXY_EVENT={name} --output json --no-pager", check=True).stdout
     return [json.loads(line) for line in lines.splitlines() if line.startswith("{")]
 
 
 def an_origin(machine):
-    """Starts one, whose name is in the hosts file, and has the configuration trust its authority from the next reload
-    on."""
+    """Starts an origin with its name in the hosts file. The configuration trusts its authority from the next reload."""
     for name in ["idle.py", "load.py", "origin.py"]:
         shutil.copy(HERE / name, machine.root / "root" / name)
     machine(
@@ -80,7 +79,7 @@ def pins(machine, text):
 
 
 def main_process(machine):
-    """The one that systemd has started, and that has started the proxy."""
+    """The process that systemd has started, the parent of the proxy."""
     return properties(machine, "MainPID")["MainPID"]
 
 
@@ -97,7 +96,7 @@ RESTARTS = f"""
 
 
 def under_load(machine, script):
-    """Nobody is refused while it runs."""
+    """Checks that no request fails while the script runs."""
     load = machine.start(f"python3 /root/load.py 7467 {URL} {SECURE} {STATE}/authority.pem")
     try:
         equal(load.stdout.readline(), "in flight\n", "load")
@@ -113,7 +112,7 @@ def is_active(machine):
 
 
 def said(machine, part):
-    """Among the service's last lines in the journal, where those of a busy machine may come later."""
+    """Checks the service's last lines in the journal. On a busy machine a line may come late."""
     lines = "journalctl --sync && journalctl --unit pinproxy --no-pager -n 20"
     with contextlib.suppress(AssertionError):
         machines.until("the line", 20, lambda: part in machine(lines, check=True).stdout)
@@ -121,7 +120,7 @@ def said(machine, part):
 
 
 def start_fails(machine, status, part):
-    """With that exit status and a line that says why. 78 is not tried again."""
+    """Checks the exit status and a line with the reason. 78 is not retried."""
     machine("systemctl reset-failed pinproxy")
     equal(machine("systemctl start pinproxy").returncode, 1, "systemctl start")
     seen = properties(machine, "ActiveState", "SubState", "ExecMainStatus", "NRestarts")
@@ -135,7 +134,7 @@ def start_fails(machine, status, part):
 
 @contextlib.contextmanager
 def drop_in(machine, text, unit="pinproxy.service"):
-    """Lines of its own for a unit, which is stopped before and after."""
+    """Adds lines to a unit, which is stopped before and after."""
     folder = f"/run/systemd/system/{unit}.d"
     machine(
         f"systemctl stop {unit}; mkdir -p {folder} && printf '{text}' > {folder}/test.conf && systemctl daemon-reload",
@@ -149,7 +148,7 @@ def drop_in(machine, text, unit="pinproxy.service"):
 
 @contextlib.contextmanager
 def settings(machine, edit):
-    """Other lines in pinproxy.yaml: a script for sed."""
+    """Changes pinproxy.yaml temporarily, by a sed script."""
     file = "/etc/pinproxy/pinproxy.yaml"
     machine(f"cp -p {file} /root/kept.yaml && sed -i '{edit}' {file}", check=True)
     try:

@@ -1,5 +1,5 @@
-"""A machine with the package of one release that is upgraded to the next: the proxy serves before and after, and with
-that one's package."""
+"""Upgrades a machine to the next release. The proxy serves before and after, and afterwards with that release's
+package."""
 
 import shutil
 
@@ -10,7 +10,7 @@ APT = "apt-get --yes --quiet --no-install-recommends -o Dpkg::Options::=--force-
 
 
 def prepare(later):
-    """Installs the package, and fetches what the upgrade needs: the booted machine has no way out."""
+    """Installs the package and downloads the upgrade, since the booted machine has no network access."""
 
     def fetch(machine):
         shutil.copy(later, machine.root / "root/later.deb")

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
-"""Started in the place of a process that decodes, by a link to it: does what the file "behaviour" beside the link
-says."""
+"""Replaces a decoding process, through a link. It runs the code in the file "behaviour" beside the link."""
 
 import os
 import resource

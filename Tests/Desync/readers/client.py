@@ -1,5 +1,5 @@
-"""Python's http.client: asks the proxy for the URLs on its input, over one connection while it stays, and says what
-came."""
+"""Python's http.client: requests the URLs of its input through the proxy, and reports the responses. It keeps its
+connection while it can."""
 
 import hashlib
 import http.client

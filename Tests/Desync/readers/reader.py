@@ -1,5 +1,5 @@
-"""Python's http.server as an origin: writes down each request, and answers with digests. The server reads heads; how
-long a body is, it leaves to programs like this one, which is as trusting as most."""
+"""Python's http.server as an origin: records each request, and answers with digests. The server parses heads and leaves
+the length of a body to programs like this one, which is as trusting as most."""
 
 import hashlib
 import http.server

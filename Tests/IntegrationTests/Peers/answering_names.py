@@ -1,4 +1,4 @@
-"""A name server that knows every name: its A record is 127.0.0.1, and it has no other.
+"""A name server that knows every name, with 127.0.0.1 as the only address.
 
     answering_names.py --listen ADDRESS
 

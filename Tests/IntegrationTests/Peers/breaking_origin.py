@@ -1,9 +1,9 @@
-"""An HTTPS origin whose connections break in the middle of every body, and that continues where it is asked to.
+"""An HTTPS origin whose connections break in the middle of every body. Range requests continue a body.
 
     breaking_origin.py --certificate chain.pem --key key.pem
 
-/file/N/EVERY: N bytes (byte i is i % 251), of which each connection carries EVERY at most; ranges with If-Range are
-answered. /changing/N/EVERY: the same, with another entity tag for each request. /plain/N/EVERY: without ranges.
+/file/N/EVERY: N bytes (byte i is i % 251), at most EVERY per connection; ranges with If-Range are
+answered. /changing/N/EVERY: the same, with a new entity tag for each request. /plain/N/EVERY: without ranges.
 Prints JSON lines: {"event": "ready", "port": N} first, then each request's range.
 """
 

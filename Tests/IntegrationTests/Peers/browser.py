@@ -1,9 +1,9 @@
-"""A page in a real Chromium through a proxy, driven over WebDriver (chromedriver).
+"""Opens a page in Chromium through a proxy, over WebDriver (chromedriver).
 
     browser.py URL --proxy [SCHEME://]HOST:PORT --profile DIRECTORY [--screenshot FILE] [--fetch URL…]
 
-HOME has the browser's trust store (~/.pki/nssdb). Prints one JSON object: what the page is and says, and what scripts
-of it could do; with --fetch also what they get of these URLs, a text or an error.
+HOME has the browser's trust store (~/.pki/nssdb). Prints one JSON object: properties and text of the page, and what its
+scripts can do; with --fetch also what they get from these URLs, a text or an error.
 """
 
 import argparse

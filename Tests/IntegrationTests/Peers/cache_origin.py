@@ -1,18 +1,18 @@
-"""An origin whose responses are the test's to say, and that counts how often each is made.
+"""An origin whose responses the test chooses. It counts the requests for each.
 
-GET /NAME?status=200&length=20&field=Name:value&…   that response; its body says how often /NAME was asked for, and is
-                                                    filled up with dots
-    &etag="x"          with this tag; 304 to an If-None-Match that names it, with the fields as well
-    &modified=DATE     with Last-Modified; 304 to an If-Modified-Since of that date
-    &later=Name:value  a field of a 304 alone
-    &wrong=TAG         a 304 of another version: with this tag, to any If-None-Match
-    &coding=chunked    without its length
+GET /NAME?status=200&length=20&field=Name:value&…   that response; its body has the number of requests for /NAME,
+                                                    padded with dots
+    &etag="x"          with this tag; 304 with the same fields if If-None-Match has the tag
+    &modified=DATE     with Last-Modified; 304 if If-Modified-Since has that date
+    &later=Name:value  a field only for a 304
+    &wrong=TAG         a 304 of another version with this tag, for any If-None-Match
+    &coding=chunked    without a length
     &cut=N             ends after N bytes of the body
-    &ranges=1          serves parts
+    &ranges=1          serves ranges
     &fail=STATUS       that status from the second request on
-    &close=1           closes without an answer from the second request on
-    &hold=KEY          from the second request on answered once POST /go/KEY came
-Each request is told of as a JSON line: {"event": "request", "method": …, "target": …, "number": …, "fields": {…}}.
+    &close=1           closes without a response from the second request on
+    &hold=KEY          from the second request on, responds after POST /go/KEY
+Each request is reported as a JSON line: {"event": "request", "method": …, "target": …, "number": …, "fields": {…}}.
 """
 
 import http.server

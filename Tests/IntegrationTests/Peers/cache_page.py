@@ -1,9 +1,9 @@
-"""What the status page says of the cache, in a real Chromium.
+"""Reads the cache tile of the status page in Chromium.
 
     cache_page.py URL PROFILE
 
-Waits for the tile of the cache. Prints one JSON line with its text, how many pixels are cut off on a desk and on a
-phone, and what the console says.
+Waits for the tile. Prints one JSON line with its text, how many pixels are cut off on a desktop and on a phone, and the
+console's messages.
 """
 
 import json

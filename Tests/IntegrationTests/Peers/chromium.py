@@ -1,4 +1,4 @@
-"""A real Chromium without a screen, driven over WebDriver (chromedriver)."""
+"""Chromium without a display, driven over WebDriver (chromedriver)."""
 
 import base64
 import json
@@ -10,7 +10,7 @@ import urllib.request
 
 
 class Refused(Exception):
-    """What the browser couldn't do, in its own words."""
+    """The browser's error message."""
 
 
 def call(base, method, path, body=None):
@@ -24,8 +24,8 @@ def call(base, method, path, body=None):
 
 
 def start_driver(log_path):
-    """A chromedriver that listens, and its address. It lets the system choose a port of ::1 and wants the same one of
-    127.0.0.1, which may be somebody else's: then it ends, and is started again."""
+    """Starts a chromedriver. Returns it with its address. It takes a free port of ::1 and needs the same port of
+    127.0.0.1. If that is in use, it exits and is started again."""
     for _ in range(20):
         driver = subprocess.Popen(
             ["chromedriver", "--port=0", f"--log-path={log_path}"],
@@ -45,10 +45,10 @@ def start_driver(log_path):
 
 
 class Page:
-    """A browser with one page, which the caller ends with quit()."""
+    """A browser with one page. The caller ends it with quit()."""
 
     def __init__(self, profile, *arguments):
-        """With arguments of Chromium's command line, e.g. for its proxy."""
+        """- Parameter arguments: for Chromium's command line, for example its proxy."""
         self.driver, self.base = start_driver(f"{profile}.log")
         try:
             self.base += "/session/" + self.begin(profile, arguments)
@@ -58,7 +58,7 @@ class Page:
             raise
 
     def begin(self, profile, arguments):
-        """Starts Chromium, and returns the number of its session."""
+        """Starts Chromium. Returns the session's ID."""
         usual = [
             "--headless=new",
             "--no-sandbox",
@@ -92,14 +92,14 @@ class Page:
                 return value
             if time.time() > end:
                 text = self.run("return document.body.innerText")
-                raise SystemExit(f"waited in vain for {script}\n{text[:3000]}\n{self.log('browser')}")
+                raise SystemExit(f"timed out waiting for {script}\n{text[:3000]}\n{self.log('browser')}")
             time.sleep(0.1)
 
     def log(self, kind):
         return call(self.base, "POST", "/se/log", {"type": kind})
 
     def network(self):
-        """What the page did on the network, as the events of the DevTools protocol."""
+        """The page's network activity, as DevTools events."""
         return [json.loads(entry["message"])["message"] for entry in self.log("performance")]
 
     def cookies(self):

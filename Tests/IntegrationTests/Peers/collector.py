@@ -1,9 +1,9 @@
-"""Collects reports, over TLS or in the clear.
+"""Collects reports, over TLS or plaintext.
 
     collector.py [--certificate chain.pem --key key.pem] [--answer STATUS | --silent]
 
-Prints JSON lines: {"event": "ready", "port": N}, then an event "report" for each POST, with the body
-as text. --silent takes a report and never answers it.
+Prints JSON lines: {"event": "ready", "port": N}, then a "report" event for each POST, with the body as text. --silent
+accepts a report and never responds.
 """
 
 import argparse

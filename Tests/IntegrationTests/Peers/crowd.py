@@ -1,8 +1,8 @@
-"""A crowd of clients that send the same, and hold what they get.
+"""Runs clients that send the same bytes and then keep their connections open.
 
     crowd.py COUNT tcp:PORT|unix:PATH [TEXT]
 
-Says "open" when each has connected and has sent its bytes, then a line for each answer: its first, or "closed".
+Prints "open" when each has connected and sent its bytes, then a line for each response: its first line, or "closed".
 """
 
 import selectors

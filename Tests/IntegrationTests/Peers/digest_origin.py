@@ -1,13 +1,13 @@
-"""An origin that wants Digest (RFC 7616, SHA-256, qop=auth) of user "ann" with password "secret", and answers with what
-it got: method, path, content type, body. The nonce is new for each challenge and used once, but below
+"""An origin that requires Digest (RFC 7616, SHA-256, qop=auth) of user "ann" with password "secret". It echoes method,
+path, content type and body. The nonce is new for each challenge and used once, except below
 
     /counted/   a nonce may be used again, each count once
     /session/   the same, with SHA-256-sess
     /next/      each response names the next nonce
-    /sess-next/ the same, with SHA-256-sess, whose secret stays that of the first nonces (RFC 7616 section 3.4.2)
+    /sess-next/ the same, with SHA-256-sess, whose secret is that of the first nonces (RFC 7616 section 3.4.2)
     /stale/     every nonce is stale
 
-and below /basic/ it wants Basic. Where the path has /other/ the password is "other"."""
+Below /basic/ it requires Basic. If the path contains /other/, the password is "other"."""
 
 import argparse
 import base64

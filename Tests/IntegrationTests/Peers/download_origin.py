@@ -1,29 +1,29 @@
-"""An origin whose downloads break off, over TLS:
+"""A TLS origin with interrupted downloads:
 
-    /KIND/BREAK/SIZE/NAME    SIZE bytes, of which each connection carries at most BREAK, then it is reset
+    /KIND/BREAK/SIZE/NAME    SIZE bytes; each connection is reset after at most BREAK of them
 
-The bytes are those of `block`, or of a file (--file), again and again. Ranges and If-Range are honest, except as KIND
+The bytes are those of `block`, or of a file (--file), repeated. Ranges and If-Range work as specified, except as KIND
 says:
 
     good         always
-    closes       the connection is ended cleanly, not reset
-    date         Last-Modified in the place of ETag
-    busy         every second answer is 503
-    hints        103 comes before each part
+    closes       the connection is closed cleanly, not reset
+    date         Last-Modified instead of ETag
+    busy         every second response is 503
+    hints        103 before each part
     weak         the entity tag is weak
-    plain        says nothing of ranges
-    changed      after the first break it is another version, in whole
-    ignores      after the first break the whole of the same version, as if no range were asked for
-    version      after the first break a part of another version
+    plain        doesn't mention ranges
+    changed      after the first break, all of another version
+    ignores      after the first break, all of the same version, as if no range were requested
+    version      after the first break, a part of another version
     earlier, later, shorter, longer, whole-length, no-range, nonsense, multipart
-                 a part with another Content-Range or length than was asked for
+                 a part with a Content-Range or length that differs from the request
     gone, refused  404, 403 after the first break
     moved        302 after the first break
-    expires      wants Digest (of whomever), with a nonce for each request
-    silent       after the first break the connection is reset without an answer
+    expires      requires Digest (of anyone), with a nonce for each request
+    silent       after the first break, a reset without a response
     accepts      the same, closed cleanly
-    postponed    the second answer is 503 with Retry-After: 1
-    far          after the first break 503 with Retry-After: 3600
+    postponed    the second response is 503 with Retry-After: 1
+    far          after the first break, 503 with Retry-After: 3600
 """
 
 import argparse

@@ -1,14 +1,14 @@
-"""Peers whose bodies drip: a byte each 50 ms, for as long as the other side is there.
+"""Peers that send bodies slowly: a byte each 50 ms until the other side closes.
 
-    dripping.py origin                       paths say what:
-        /length /chunked /close /stream      a body that drips in that framing; /stream: text/event-stream
-        /json                                the same as JSON of a known length
-        /resumed                             a part of a download, then drops; a request for a range gets the rest
-        /swallow                             the request's body is read a little at a time
-        /pause/SECONDS                       nothing for that long, then the whole body
-    dripping.py client PORT HEAD             sends HEAD and drips a body, and prints what it gets
+    dripping.py origin                       by path:
+        /length /chunked /close /stream      a slow body in that framing; /stream: text/event-stream
+        /json                                the same, as JSON of a known length
+        /resumed                             a part of a download, then slow bytes; a range request gets the rest
+        /swallow                             the request's body is read slowly
+        /pause/SECONDS                       silence for that long, then the whole body
+    dripping.py client PORT HEAD             sends HEAD and a slow body, and prints the response
 
-Prints JSON lines: {"event": "ready", "port": N}, then "gone" for each connection that the other side has ended.
+Prints JSON lines: {"event": "ready", "port": N}, then "gone" for each connection that the other side has closed.
 """
 
 import http.server
@@ -104,7 +104,7 @@ class Origin(http.server.BaseHTTPRequestHandler):
 
 class Server(http.server.ThreadingHTTPServer):
     def server_bind(self):
-        # What the kernel takes in advance is little.
+        # Keeps the kernel's buffer small.
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         super().server_bind()
 

@@ -1,7 +1,7 @@
-"""What a peer says: events, a line of JSON each.
+"""Prints a peer's events, one JSON line each.
 
-A line is written in one go. print makes two of it, the text and the line's end, and what another thread, an error's
-traceback or a program under test writes to the same pipe comes between them.
+A line is written in one call. print writes the text and the line's end separately, and output of another thread, a
+traceback or a program under test could come between them.
 """
 
 import json

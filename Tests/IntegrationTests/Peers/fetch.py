@@ -1,4 +1,4 @@
-"""Fetches a URL with the proxy and the authority of the environment.
+"""Fetches a URL with the environment's proxy and authority.
 
 fetch.py urllib|strict|requests URL
 """

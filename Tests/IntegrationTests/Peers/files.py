@@ -1,4 +1,4 @@
-"""Python's own server of files: files.py DIRECTORY"""
+"""Python's own file server: files.py DIRECTORY"""
 
 import functools
 import http.server

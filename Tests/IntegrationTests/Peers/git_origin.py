@@ -1,4 +1,4 @@
-"""`git http-backend` behind TLS: a repository to be cloned over https.
+"""`git http-backend` behind TLS: a repository to clone over https.
 
 git_origin.py --certificate chain.pem --key key.pem --root DIRECTORY
 """

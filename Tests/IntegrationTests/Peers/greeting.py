@@ -1,4 +1,4 @@
-"""A server that speaks first, as mail servers do, and listens. Prints {"event": "ready", "port": N}."""
+"""A server that speaks first, like mail servers, then listens. Prints {"event": "ready", "port": N}."""
 
 import socketserver
 

@@ -1,6 +1,6 @@
-"""Calls grpc_origin.py as programs do, by the proxy and the roots of the environment: grpc_client.py TARGET CASE...
+"""Calls grpc_origin.py through the environment's proxy and roots: grpc_client.py TARGET CASE...
 
-Prints for each case a line of JSON: {"event": CASE, "status": "OK", ...}.
+Prints a JSON line for each case: {"event": CASE, "status": "OK", ...}.
 """
 
 import os
@@ -34,7 +34,7 @@ def empty():
 
 
 def large():
-    """As large as grpcio takes by default, both ways."""
+    """Messages of grpcio's default maximum size, both ways."""
     message = os.urandom(4 << 20)
     return {"equal": method("Unary")(message, timeout=60) == message}
 
@@ -48,7 +48,7 @@ def gather():
 
 
 def converse():
-    """Each message waits for the answer to the one before."""
+    """Each message waits for the response to the one before."""
     messages, answers = queue.SimpleQueue(), []
     messages.put(b"0")
     for answer in method("Converse")(iter(messages.get, None), timeout=60):

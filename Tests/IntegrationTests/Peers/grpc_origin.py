@@ -1,4 +1,4 @@
-"""A gRPC server (grpcio) with a service for each kind of call, and the standard health check. Messages are plain bytes.
+"""A gRPC server (grpcio) with each kind of call, and the standard health check. Messages are plain bytes.
 
 grpc_origin.py --certificate chain.pem --key key.pem
 """
@@ -23,13 +23,13 @@ def unary(message, context):
 
 
 def many(message, context):
-    """COUNT: so many messages, each its number."""
+    """COUNT: sends that many messages, each with its number."""
     for number in range(int(message)):
         yield b"%d" % number
 
 
 def gather(messages, context):
-    """How many came, and how long they were together."""
+    """Returns the number of messages, and their total length."""
     lengths = [len(message) for message in messages]
     return b"%d %d" % (len(lengths), sum(lengths))
 
@@ -39,7 +39,7 @@ def converse(messages, context):
 
 
 def metadata(message, context):
-    """Sends back what it got, first and last."""
+    """Returns the received metadata, as initial and trailing metadata."""
     given = [(key, value) for key, value in context.invocation_metadata() if key.startswith("x-")]
     context.send_initial_metadata(
         [(f"{key.removesuffix('-bin')}-first{'-bin' * key.endswith('-bin')}", value) for key, value in given]
@@ -55,7 +55,7 @@ def fail(message, context):
 
 
 def wait(message, context):
-    """Never answers, and says when nobody waits any more."""
+    """Never responds. Reports when the client has gone."""
     over = threading.Event()
     context.add_callback(over.set)
     say("waiting", seconds=context.time_remaining() or 0)
@@ -65,7 +65,7 @@ def wait(message, context):
 
 
 def slowly(message, context):
-    """A message, and then nothing."""
+    """Sends one message, then nothing."""
     yield b"first"
     wait(message, context)
 

@@ -1,4 +1,4 @@
-"""A client that holds its connection to the proxy between one word of the test and the next.
+"""A client that keeps its connection to the proxy open between commands of the test.
 
     held_client.py --proxy PORT --authority HOST:PORT --ca FILE [--user NAME:PASSWORD]
 
@@ -6,11 +6,11 @@ Takes commands as lines on one connection to the port that it announces, and ans
 
     connect      a new CONNECT; its status
     secure       TLS within it, resuming the last session if there is one: "new" or "resumed"
-    get PATH     a request on it; its status
-    upgrade      a request to change to the origin's echo protocol; its status
-    echo WORD    what the origin echoes
+    get PATH     a request on the connection; its status
+    upgrade      a request to upgrade to the origin's echo protocol; its status
+    echo WORD    the origin's echo
 
-What finds the connection ended or reset answers "closed".
+A command on a closed or reset connection answers "closed".
 """
 
 import argparse
@@ -30,7 +30,7 @@ class Client:
         self.session = None
 
     def status(self):
-        """The status of the next response, whose body is read by its Content-Length."""
+        """The status of the next response, after reading its body by Content-Length."""
         received = b""
         while b"\r\n\r\n" not in received:
             data = self.connection.recv(65536)

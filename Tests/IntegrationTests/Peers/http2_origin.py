@@ -1,4 +1,4 @@
-"""An HTTP/2 origin whose paths are behaviours (http2_paths.py), over TLS. It speaks HTTP/1.1 to who chooses that.
+"""An HTTP/2 origin over TLS; paths select its behaviour (http2_paths.py). It also offers HTTP/1.1.
 
     http2_origin.py --certificate chain.pem --key key.pem [--protocols h2,http/1.1] [--streams N] [--window N]
                     [--websocket] [--silent preface|settings] [--listen ADDRESS] [--port N]
@@ -6,7 +6,7 @@
     --streams    MAX_CONCURRENT_STREAMS
     --window     INITIAL_WINDOW_SIZE
     --websocket  takes extended CONNECTs (RFC 8441)
-    --silent     each connection falls silent: preface, after TLS; settings, after its SETTINGS
+    --silent     each connection goes silent: preface, after TLS; settings, after its SETTINGS
 
 Prints JSON lines: {"event": "ready", "port": N}, then connections, requests, resets and ends.
 """
@@ -83,7 +83,7 @@ class Connection(http2_streams.Connection):
             name=getattr(secure, "asked", None),
         )
         if not self.is_http2:
-            # Python's TLS continues even if no protocol was agreed on.
+            # Python's TLS continues even without a common protocol.
             if "http/1.1" not in options.protocols:
                 transport.abort()
             return
@@ -145,7 +145,7 @@ class Connection(http2_streams.Connection):
             stream.finish()
 
     def receive_http1(self, data):
-        """Whatever is asked for, it is told by a JSON body."""
+        """Answers every HTTP/1.1 request with a JSON body that describes it."""
         self.http1 += data
         while b"\r\n\r\n" in self.http1:
             head, _, rest = self.http1.partition(b"\r\n\r\n")

@@ -1,4 +1,4 @@
-"""What http2_origin.py does, by the path of a request. A stream is its `Stream`."""
+"""The behaviours of http2_origin.py by path. `stream` is the request's `Stream`."""
 
 import asyncio
 import hashlib
@@ -18,13 +18,13 @@ def release(name):
 
 
 def first(stream, limit):
-    """Whether the path was asked for no more often than that."""
+    """Whether this is one of the first `limit` requests for the path."""
     counts[stream.path] = counts.get(stream.path, 0) + 1
     return counts[stream.path] <= int(limit)
 
 
 def goaway(stream, last, code=0):
-    """The frame alone: h2 would end the connection."""
+    """Sends only the frame: h2 would close the connection."""
     payload = struct.pack(">II", last, code)
     stream.connection.flush()
     stream.connection.transport.write(struct.pack(">I", len(payload))[1:] + b"\x07\x00\x00\x00\x00\x00" + payload)
@@ -32,7 +32,7 @@ def goaway(stream, last, code=0):
 
 
 async def large(stream, argument):
-    """/large/N: N bytes in one pattern."""
+    """/large/N: N bytes of one pattern."""
     left = int(argument)
     stream.head(200, ("content-length", argument), end=left == 0)
     while left:
@@ -42,21 +42,21 @@ async def large(stream, argument):
 
 
 async def told(stream, argument):
-    """/told/N: as /large/N, and says when the client has received all of it."""
+    """/told/N: like /large/N, and reports when the client has received all of it."""
     await large(stream, argument)
     stream.connection.h2.ping(stream.number.to_bytes(8, "big"))
     stream.connection.flush()
 
 
 async def endless(stream):
-    """/endless: an unknown length, until somebody resets it."""
+    """/endless: a body of unknown length, until the stream is reset."""
     stream.head()
     while True:
         await stream.send(BLOCK)
 
 
 async def slow_echo(stream):
-    """/slow-echo: takes its body in small pieces, with pauses."""
+    """/slow-echo: reads its body in small pieces, with pauses."""
     digest, length = hashlib.sha256(), 0
     async for piece in stream.pieces():
         digest.update(piece)
@@ -66,14 +66,14 @@ async def slow_echo(stream):
 
 
 async def unread(stream, name):
-    """/unread/NAME: takes nothing of its body before /release/NAME."""
+    """/unread/NAME: reads nothing of its body before /release/NAME."""
     say("held", name=name, connection=stream.connection.number)
     await release(name).wait()
     await stream.echo()
 
 
 async def chunked(stream):
-    """/chunked: an unknown length, and trailers."""
+    """/chunked: a body of unknown length, and trailers."""
     stream.head(200, ("trailer", "x-sum"))
     await stream.send(b"hello, world")
     stream.end([("x-sum", "12")])
@@ -85,14 +85,14 @@ async def hints(stream):
 
 
 async def interims(stream, number):
-    """/interims/N: so many interim responses."""
+    """/interims/N: N interim responses."""
     for _ in range(int(number)):
         stream.head(102)
     await stream.answer("at last\n")
 
 
 async def expectation(stream):
-    """100 before the body is read, if it was asked for."""
+    """Sends 100 before reading the body, if the request expects it."""
     if stream.field("expect") == "100-continue":
         if stream.received:
             say("impatient", connection=stream.connection.number)
@@ -101,7 +101,7 @@ async def expectation(stream):
 
 
 async def refused_expectation(stream):
-    """417 for each request that expects something, and the rest of it isn't wanted."""
+    """Answers 417 to each request with an expectation, and stops its body."""
     if not stream.field("expect"):
         return await stream.echo()
     stream.head(417, ("content-length", "0"), end=True)
@@ -110,13 +110,13 @@ async def refused_expectation(stream):
 
 
 async def early(stream):
-    """/early: a final answer while the client still uploads, which is told to stop."""
+    """/early: a final response during the upload, which is then stopped."""
     await stream.answer("big\n", 413)
     stream.reset("NO_ERROR")
 
 
 async def duplex(stream):
-    """/duplex: the body as it comes, and a trailer that counts it."""
+    """/duplex: echoes the body while it arrives, and counts it in a trailer."""
     stream.head(200)
     length = 0
     async for piece in stream.pieces():
@@ -126,7 +126,7 @@ async def duplex(stream):
 
 
 async def status(stream, code):
-    """/status/204: no body, and nothing that speaks of one."""
+    """/status/204: no body, and no fields about one."""
     stream.head(code, ("x-kept", "yes"), end=True)
 
 
@@ -139,12 +139,12 @@ async def head_length(stream):
 
 
 async def cookies(stream):
-    """/cookies: sets two."""
+    """/cookies: sets two cookies."""
     await stream.answer("set\n", 200, ("set-cookie", "a=1; Path=/"), ("set-cookie", "b=2; Path=/"))
 
 
 async def length(stream, argument):
-    """/length/N/M: says N bytes, and sends M."""
+    """/length/N/M: announces N bytes, and sends M."""
     said, sent = argument.split("/")
     stream.head(200, ("content-length", said), end=sent == "0")
     if sent != "0":
@@ -152,20 +152,20 @@ async def length(stream, argument):
 
 
 async def field(stream, argument):
-    """/field/HEX/HEX: an answer with that field, name and value."""
+    """/field/HEX/HEX: a response with that field, name and value."""
     name, value = (bytes.fromhex(part).decode("latin-1") for part in argument.split("/"))
     await stream.answer("with a field\n", 200, (name, value))
 
 
 async def refused(stream, argument):
-    """/refused/N/NAME: REFUSED_STREAM for the first N."""
+    """/refused/N/NAME: REFUSED_STREAM for the first N requests."""
     if first(stream, argument.split("/")[0]):
         return stream.reset("REFUSED_STREAM")
     await stream.echo()
 
 
 async def leaving(stream, argument):
-    """/leaving/N/NAME: for the first N a GOAWAY that leaves them unprocessed, and the end of the connection."""
+    """/leaving/N/NAME: closes the first N connections with a GOAWAY that leaves the request unprocessed."""
     if first(stream, argument.split("/")[0]):
         goaway(stream, stream.number - 2 if stream.number > 1 else 0)
         return stream.connection.transport.close()
@@ -173,7 +173,7 @@ async def leaving(stream, argument):
 
 
 async def last(stream, argument):
-    """/last/NAME: GOAWAY, and the answer after /release/NAME."""
+    """/last/NAME: GOAWAY, then the response after /release/NAME."""
     goaway(stream, stream.number)
     say("held", name=argument, connection=stream.connection.number)
     await release(argument).wait()
@@ -185,7 +185,7 @@ async def only_http1(stream):
 
 
 async def broken(stream, argument):
-    """/broken/N/CODE: N bytes of a larger body, and a reset."""
+    """/broken/N/CODE: N bytes of a larger body, then a reset."""
     sent, code = argument.split("/")
     stream.head(200, ("content-length", "10000000"))
     await stream.send(b"#" * int(sent))
@@ -193,14 +193,14 @@ async def broken(stream, argument):
 
 
 async def cut(stream, argument):
-    """/cut/N: N bytes of a body of unknown length, and the end of the connection."""
+    """/cut/N: N bytes of a body of unknown length, then the connection closes."""
     stream.head()
     await stream.send(b"#" * int(argument))
     stream.connection.transport.close()
 
 
 async def part(stream, argument):
-    """/part/BREAK/SIZE/NAME: SIZE bytes, of which each stream carries at most BREAK. Ranges are honest."""
+    """/part/BREAK/SIZE/NAME: SIZE bytes, at most BREAK per stream. Range requests work as specified."""
     limit, size, _ = argument.split("/")
     asked, start = stream.field("range"), 0
     say("asked", target=stream.path, range=asked or "")
@@ -225,7 +225,7 @@ async def part(stream, argument):
 
 
 async def hold(stream, name):
-    """/hold/NAME: head and half of the body; the rest after /release/NAME."""
+    """/hold/NAME: the head and half of the body, then the rest after /release/NAME."""
     stream.head(200, ("content-length", "12"))
     await stream.send(b"first,")
     say("held", name=name, connection=stream.connection.number)
@@ -239,8 +239,8 @@ async def release_held(stream, name):
 
 
 async def silent(stream, stage):
-    """/silent/STAGE: nothing more after the request, head or data, or no end of a response without content (end). The
-    connection goes on."""
+    """/silent/STAGE: sends nothing more after the stage, and keeps the connection. STAGE is request, head or data, or
+    end: a response without content lacks END_STREAM."""
     if stage != "request":
         stream.head(200, ("content-length", "0" if stage == "end" else "9999"))
     if stage == "data":
@@ -249,13 +249,13 @@ async def silent(stream, stage):
 
 
 async def deaf(stream, name):
-    """/deaf/NAME: the connection reads nothing more, and so answers no PING."""
+    """/deaf/NAME: the connection reads nothing more, and so acknowledges no PING."""
     stream.connection.transport.pause_reading()
     say("deaf", name=name, connection=stream.connection.number)
 
 
 async def trickle(stream, stage):
-    """/trickle/STAGE: interim heads (head) or single bytes (data), for ever."""
+    """/trickle/STAGE: endless interim heads (head) or single bytes (data)."""
     if stage == "data":
         stream.head(200, ("content-length", "9999"))
     while True:
@@ -267,7 +267,7 @@ async def trickle(stream, stage):
 
 
 async def frames(stream):
-    """The frames of WebSocket that the stream's bytes are."""
+    """The WebSocket frames in the stream's bytes."""
     pieces, received = stream.pieces(), bytearray()
 
     def exactly(count):
@@ -292,7 +292,7 @@ async def frames(stream):
 
 
 async def websocket(stream):
-    """An extended CONNECT: /refused answers 403, anything else echoes messages of WebSocket."""
+    """An extended CONNECT: /refused answers 403, any other path echoes WebSocket messages."""
     if stream.path == "/refused":
         return await stream.answer("no\n", 403)
     stream.head(200, *[("sec-websocket-protocol", "chat")] * (stream.field("sec-websocket-protocol") is not None))

@@ -1,5 +1,5 @@
-"""Either end of an HTTP/2 connection, as an asyncio protocol over the state machine of h2. Its streams wait for what
-arrives."""
+"""Either end of an HTTP/2 connection, as an asyncio protocol over h2's state machine. Its streams wait for incoming
+data."""
 
 import asyncio
 import collections
@@ -18,7 +18,7 @@ class Gone(Exception):
 
 
 class Stream:
-    """A request and its response. `fields` are those of the peer's head: None until a response comes."""
+    """A request and its response. `fields` are those of the peer's head; None before a response."""
 
     def __init__(self, connection, number, fields):
         self.connection, self.number, self.fields = connection, number, fields
@@ -32,7 +32,7 @@ class Stream:
         return dict(self.fields).get(name)
 
     async def wait(self):
-        """Until something arrives, or there is more room."""
+        """Waits until something arrives, or the window grows."""
         self.news.clear()
         await self.news.wait()
 
@@ -41,7 +41,7 @@ class Stream:
             raise Gone
 
     async def pieces(self):
-        """The body. The peer may send more of it as it is taken."""
+        """The body in pieces. Reading it returns flow-control credit."""
         while True:
             while self.received:
                 data, counted = self.received.popleft()
@@ -65,7 +65,7 @@ class Stream:
         self.connection.flush()
 
     async def send(self, data, end=False):
-        """Within the peer's windows, and as fast as the socket takes it."""
+        """Sends within the peer's windows, and as fast as the socket allows."""
         view = memoryview(data)
         while view:
             self.check()
@@ -100,22 +100,21 @@ class Stream:
             await self.send(body, end=True)
 
     def finish(self):
-        """What nobody reads holds up no other stream."""
+        """Discards unread data, so that it doesn't block other streams."""
         self.is_done = True
         while self.received:
             self.connection.return_credit(self.received.popleft()[1], self.number)
 
 
 class Announced(h2.settings.Settings):
-    """Settings that are announced at once, and hold when they are acknowledged; h2 announces those that hold
-    already."""
+    """Reports settings when they are announced, not when they are acknowledged. h2 announces the acknowledged ones."""
 
     def items(self):
         return [(setting, values[-1]) for setting, values in self._settings.items()]
 
 
 class Connection(asyncio.Protocol):
-    #: What a stream is made as.
+    #: The class of the connection's streams.
     stream_type = Stream
 
     def connection_made(self, transport):
@@ -125,7 +124,7 @@ class Connection(asyncio.Protocol):
         self.streams = {}
 
     def begin(self, settings, is_client=False):
-        """The state machine. What it sends is as wrong as it is told to be; `flush` sends the preface."""
+        """Creates the state machine, which sends invalid messages too; `flush` sends the preface."""
         self.h2 = h2.connection.H2Connection(
             h2.config.H2Configuration(
                 client_side=is_client,
@@ -163,7 +162,7 @@ class Connection(asyncio.Protocol):
         self.flush()
         return stream
 
-    # What arrives
+    # Incoming data
 
     def pause_writing(self):
         self.writable.clear()
@@ -179,7 +178,7 @@ class Connection(asyncio.Protocol):
                 for event in self.h2.receive_data(piece):
                     self.take(event)
                     if isinstance(event, h2.events.ConnectionTerminated):
-                        # h2 takes nothing after a GOAWAY, but open streams continue (RFC 9113 section 6.8).
+                        # h2 reads nothing after a GOAWAY, but open streams continue (RFC 9113 section 6.8).
                         self.h2.state_machine.state = state
         except h2.exceptions.ProtocolError as error:
             self.objected(error)
@@ -217,10 +216,10 @@ class Connection(asyncio.Protocol):
             waiting.news.set()
 
     def happened(self, event, stream):
-        """For each event, once its stream knows."""
+        """Is called for each event, after its stream is updated."""
 
     def objected(self, error):
-        """The peer broke the protocol."""
+        """Is called when the peer violates the protocol."""
 
     def connection_lost(self, error):
         self.is_over = True

@@ -78,7 +78,7 @@ async def main():
         sending = asyncio.create_task(send(opcode, message))
         assert await next_message() == message, len(message)
         await sending
-    # Many on their way at once, in order.
+    # Many in flight at once, in order.
     for count in range(500):
         await send(OP_TEXT, b"%d" % count)
     for count in range(500):

@@ -1,5 +1,4 @@
-"""The client's end of an HTTP/2 connection that sends whatever it is told, right or wrong: frames without a state
-machine."""
+"""The client's end of an HTTP/2 connection that sends any frames, valid or invalid. It has no state machine."""
 
 import asyncio
 import hashlib
@@ -38,8 +37,8 @@ CODES = [
 
 
 async def connect(proxy, authority, trust, protocols=("h2",), front=False, name=None):
-    """A Wire inside a CONNECT, or on the proxy's own port (front). Returns an integer, if CONNECT is refused: its
-    status."""
+    """Returns a Wire inside a CONNECT, or on the proxy's own port (front). A refused CONNECT returns its status as an
+    integer."""
     loop = asyncio.get_running_loop()
     context = ssl.create_default_context(cafile=trust)
     context.set_alpn_protocols(list(protocols))
@@ -57,7 +56,7 @@ async def connect(proxy, authority, trust, protocols=("h2",), front=False, name=
         transport, wire, context, server_hostname=name or authority.rsplit(":", 1)[0] if not front else "proxy.test"
     )
     wire.connection_made(secure)
-    # Python 3.13 closes the transport of a writer that nobody holds.
+    # Python 3.13 closes the transport of a writer without references.
     wire.writer = writer
     return wire
 
@@ -68,7 +67,7 @@ class Stream:
         self.digest, self.count, self.text, self.is_pattern = hashlib.sha256(), 0, b"", True
         self.has_ended, self.code = False, None
         self.window = 0
-        # Bytes received that the peer may not send again yet.
+        # Received bytes whose flow-control credit hasn't been returned.
         self.is_held, self.owed = False, 0
         self.receive = lambda data: None
 
@@ -82,7 +81,7 @@ class Wire(asyncio.Protocol):
         self.settings, self.has_settings = {}, False
         self.window, self.initial, self.frame_size = 65_535, 65_535, 16_384
         self.goaways, self.pongs = [], 0
-        # The streams of DATA frames that had bytes, in their order.
+        # The streams of DATA frames with bytes, in order.
         self.order = []
         self.is_over, self.cause = False, ""
         self.news = asyncio.Event()
@@ -97,13 +96,13 @@ class Wire(asyncio.Protocol):
         self.is_over, self.cause = True, str(error or "")
         self.news.set()
 
-    # What is sent
+    # Outgoing frames
 
     def write(self, *frames):
         self.transport.write(b"".join(frame if isinstance(frame, bytes) else frame.serialize() for frame in frames))
 
     def begin(self, settings=None):
-        """The preface, and windows that are no hindrance."""
+        """Sends the preface, and opens windows wide enough for every test."""
         self.write(
             PREFACE,
             SettingsFrame(0, settings=settings or {SettingsFrame.INITIAL_WINDOW_SIZE: 1 << 20}),
@@ -146,7 +145,7 @@ class Wire(asyncio.Protocol):
         self.write(RstStreamFrame(number, error_code=CODES.index(code)))
 
     def take(self, number, count):
-        """Lets the peer send so many more bytes on a stream that is held."""
+        """Lets the peer send this many more bytes on a held stream."""
         stream = self.streams[number]
         stream.owed -= count
         self.write(WindowUpdateFrame(number, window_increment=count))
@@ -156,12 +155,12 @@ class Wire(asyncio.Protocol):
         await self.news.wait()
 
     async def until(self, holds):
-        """The value, as soon as there is one, or None at the end of the connection."""
+        """Waits for a value. Returns it, or None at the end of the connection."""
         while not (value := holds()) and not self.is_over:
             await self.wait()
         return value
 
-    # What arrives
+    # Incoming frames
 
     def data_received(self, data):
         self.received += data

@@ -1,6 +1,6 @@
-"""httpx over HTTP/2 by the proxy and the roots of the environment: httpx_client.py URL. Prints a line of JSON.
+"""Uses httpx over HTTP/2 with the environment's proxy and roots: httpx_client.py URL. Prints a JSON line.
 
-Twenty requests at one time, then a POST of what came to /echo.
+Twenty concurrent requests, then a POST of the received body to /echo.
 """
 
 import asyncio

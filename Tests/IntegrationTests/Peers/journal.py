@@ -1,4 +1,4 @@
-"""systemd-journald(8) as far as sd_journal_sendv(3) goes: prints the fields of each record as a JSON line.
+"""A substitute for systemd-journald(8): prints each record of sd_journal_sendv(3) as a JSON line.
 
 journal.py SOCKET
 """
@@ -10,7 +10,7 @@ from events import say
 
 
 def fields(data):
-    """NAME=value lines; a value with line feeds has its length before it instead (the native journal protocol)."""
+    """Yields NAME=value lines. A value with line feeds is preceded by its length (the native journal protocol)."""
     while data:
         line, _, rest = data.partition(b"\n")
         name, equals, value = line.partition(b"=")

@@ -1,11 +1,12 @@
-"""A client that ends TLS with the proxy right after the handshake, as programs do that check the certificate then.
+"""A client that closes TLS with the proxy right after the handshake. Programs do that when they
+check the certificate afterwards.
 
 leave.py HOST:PORT STEP... with the steps
-    notify, close, reset    connects, ends the handshake, and leaves: with close_notify, without, or with a reset
-    ask                     connects and asks for something
-    malformed               asks over HTTP/2 with a control character in a field, and leaves
-    vanish                  leaves within the handshake, once the certificate has come
-and before them, for all that follow
+    notify, close, reset    completes the handshake, then closes: with close_notify, without, or with a reset
+    ask                     connects and sends a request
+    malformed               sends an HTTP/2 request with a control character in a field, and closes
+    vanish                  closes during the handshake, after the certificate
+and options before them, for all steps that follow
     tls1.2, h2
     agent:NAME              the User-Agent of CONNECT
 """

@@ -1,4 +1,4 @@
-"""Makes an index with one tiny wheel: make_wheel.py DIRECTORY"""
+"""Creates a package index with one tiny wheel: make_wheel.py DIRECTORY"""
 
 import pathlib
 import sys

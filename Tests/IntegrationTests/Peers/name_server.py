@@ -1,4 +1,4 @@
-"""A name server that knows no name, and writes down each that it was asked for."""
+"""A name server that knows no name, and records each queried name."""
 
 import socket
 import sys

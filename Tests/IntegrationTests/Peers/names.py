@@ -1,8 +1,8 @@
-"""Asks for names as stub resolvers do, and says what is answered: one line for each question.
+"""Queries names like a stub resolver, and prints one line per response.
 
     names.py SERVER TYPE NAME [tcp]
 
-TYPE is a number. Prints the answer's code, then its addresses.
+TYPE is a number. Prints the response code, then the addresses.
 """
 
 import ipaddress

@@ -1,4 +1,4 @@
-"""An HTTPS origin that does what well-behaved servers don't: the path says what.
+"""An HTTPS origin that does what well-behaved servers don't, depending on the path.
 
     origin.py --certificate chain.pem --key key.pem [--listen ADDRESS] [--port N] [--plain] [--tls12] [--session-ids]
 
@@ -34,7 +34,7 @@ def release(name):
 
 
 class Peer:
-    """One connection: reads requests exactly, writes exactly what it is told."""
+    """One connection: reads requests exactly, and writes exact bytes."""
 
     def __init__(self, connection, number):
         self.connection = connection
@@ -55,7 +55,7 @@ class Peer:
         return head
 
     def exactly(self, count):
-        """The next bytes, in pieces, so that a large body needs no memory."""
+        """Yields the next bytes in pieces, so that a large body needs no memory."""
         while count:
             if not self.received:
                 self.fill()
@@ -65,7 +65,7 @@ class Peer:
             yield piece
 
     def body(self):
-        """The pieces of the request's body; trailers are left in self.trailers."""
+        """Yields the pieces of the request's body, and stores trailers in self.trailers."""
         self.trailers = []
         if "chunked" in self.fields.get("transfer-encoding", ""):
             while True:
@@ -110,12 +110,12 @@ class Peer:
             self.connection = self.connection.unwrap()
 
     def cut(self):
-        """The connection ends at once: no close_notify, and a reset where something is unread."""
+        """Closes the connection at once: no close_notify, and a reset if data is unread."""
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         socket.socket(fileno=self.connection.detach()).close()
 
     def end_without_notify(self):
-        """TCP ends in order, TLS doesn't: what a cut-off response looks like."""
+        """Closes TCP cleanly without close_notify, which looks like a truncated response."""
         raw = socket.socket(fileno=self.connection.detach())
         raw.shutdown(socket.SHUT_WR)
         raw.close()
@@ -146,7 +146,7 @@ def echo(peer, _, pause=0):
 
 
 def parts(peer, body):
-    """The parts of a form, as Python's email package reads them."""
+    """The parts of a form, as read by Python's email package."""
     kind = peer.fields.get("content-type", "")
     if not kind.startswith("multipart/"):
         return []
@@ -168,7 +168,7 @@ def parts(peer, body):
 
 
 def received(peer, _):
-    """As /echo, with the body itself, and the parts of a form."""
+    """Like /echo, with the body itself, and the parts of a form."""
     body = b"".join(peer.body())
     peer.answer(
         json.dumps(
@@ -188,19 +188,19 @@ def received(peer, _):
 
 
 def answer(peer, argument):
-    """/answer/NAME/BASE64URL: these very bytes, and the connection goes on."""
+    """/answer/NAME/BASE64URL: these exact bytes; the connection stays open."""
     for _ in peer.body():
         pass
     peer.send(base64.urlsafe_b64decode(argument.split("/")[-1]))
 
 
 def repeat(peer, _):
-    """What it is sent is the whole answer."""
+    """Sends the request's body back as the whole response."""
     peer.send(b"".join(peer.body()))
 
 
 def redirect(peer, argument):
-    """/redirect/STATUS,STATUS…/REST: one redirect after another, then to /REST; 0 for the last status: to itself."""
+    """/redirect/STATUS,STATUS…/REST: redirects in sequence, then to /REST. If the last status is 0, to itself."""
     for _ in peer.body():
         pass
     statuses, rest = argument.split("/", 1)
@@ -212,7 +212,8 @@ def redirect(peer, argument):
 
 
 def held_answer(peer, argument):
-    """/held-answer/NAME/KIND/BASE64URL: these bytes; after /release/NAME the end (KIND close) or a cut (KIND cut)."""
+    """/held-answer/NAME/KIND/BASE64URL: these bytes; after /release/NAME the end. KIND is close (a clean end) or
+    cut."""
     name, kind, text = argument.split("/")
     peer.send(base64.urlsafe_b64decode(text))
     say("held", name=name, connection=peer.number)
@@ -225,7 +226,7 @@ def held_answer(peer, argument):
 
 
 def held_gone(peer, name):
-    """/held-gone/NAME: half a JSON body, and says when the other side has gone."""
+    """/held-gone/NAME: half a JSON body; reports when the other side has closed."""
     peer.send("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n[1, ")
     say("held", name=name, connection=peer.number)
     while True:
@@ -233,7 +234,8 @@ def held_gone(peer, name):
 
 
 def array(peer, argument):
-    """/array/NAME/FRAMING/N: a JSON array of some N bytes, with a length, in chunks of a few bytes or until the end."""
+    """/array/NAME/FRAMING/N: a JSON array of about N bytes. The framing is a length, chunks of a few bytes, or the end
+    of the connection."""
     _, framing, count = argument.split("/")
     body = b"[" + b"1," * (int(count) // 2) + b"1]"
     peer.send("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
@@ -251,19 +253,19 @@ def array(peer, argument):
 
 
 def endless(peer, _):
-    """JSON without an end."""
+    """Endless JSON."""
     peer.send("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n[\r\n")
     while True:
         peer.send("1000\r\n" + "1," * 2048 + "\r\n")
 
 
 def slow_echo(peer, _):
-    """Reads more slowly than anybody sends."""
+    """Reads more slowly than any client sends."""
     echo(peer, "", pause=0.0002)
 
 
 def large(peer, argument):
-    """/large/N: N bytes in one pattern."""
+    """/large/N: N bytes of one pattern."""
     left = int(argument)
     peer.send(f"HTTP/1.1 200 OK\r\nContent-Length: {left}\r\n\r\n")
     while left:
@@ -273,28 +275,27 @@ def large(peer, argument):
 
 
 def confirmed(peer):
-    """All that was sent has arrived at the other side's kernel."""
-    # SIOCOUTQ: the bytes that it has not confirmed.
+    """Waits until the other side's kernel has acknowledged all bytes."""
+    # SIOCOUTQ: the unacknowledged bytes.
     while struct.unpack("i", fcntl.ioctl(peer.connection.fileno(), termios.TIOCOUTQ, bytes(4)))[0]:
         time.sleep(0.001)
 
 
 def told(peer, argument):
-    """/told/N: as /large/N, and says when all of it has arrived."""
+    """/told/N: like /large/N, and reports when all of it has arrived."""
     large(peer, argument)
     confirmed(peer)
     say("told", connection=peer.number)
 
 
 def nagle(peer, argument):
-    """/nagle/N: as /large/N, by a server that leaves Nagle's algorithm on: the body goes when the head is
-    acknowledged."""
+    """/nagle/N: like /large/N, by a server with Nagle's algorithm. The body is sent when the head is acknowledged."""
     peer.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)
     large(peer, argument)
 
 
 def chunked(peer, _):
-    """Chunks with extensions, and trailers."""
+    """A chunked body with extensions and trailers."""
     peer.send(
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n"
         '5;name=value\r\nhello\r\n7 ; q="a;b"\r\n, world\r\n0;last\r\nX-Sum: 12\r\n\r\n'
@@ -314,7 +315,7 @@ def http10(peer, _):
 
 
 def truncated(peer, kind):
-    """A response that ends before its end: /truncated/length, /chunked, /close, /head"""
+    """A truncated response: /truncated/length, /chunked, /close, /head"""
     if kind == "length":
         peer.send("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + "x" * 100)
         peer.close_notify()
@@ -331,7 +332,7 @@ def truncated(peer, kind):
 
 
 def cut_short(peer, argument):
-    """/cut-short/length/N, /cut-short/chunked/N: N bytes of a larger body, and the end of the connection."""
+    """/cut-short/length/N, /cut-short/chunked/N: N bytes of a larger body, then the connection closes."""
     kind, count = argument.split("/")
     head = "Content-Length: 10000000" if kind == "length" else "Transfer-Encoding: chunked"
     peer.send(f"HTTP/1.1 200 OK\r\n{head}\r\n\r\n" + ("" if kind == "length" else "989680\r\n") + "#" * int(count))
@@ -340,8 +341,8 @@ def cut_short(peer, argument):
 
 
 def early_reset(peer, argument):
-    """/early-reset/length/NAME, /early-reset/close/NAME: after /release/NAME a final answer, of that framing, while
-    the client still uploads, and a reset once the answer is known to have arrived."""
+    """/early-reset/length/NAME, /early-reset/close/NAME: a final response during the upload, then a reset. The response
+    has that framing and follows /release/NAME; the reset waits until it is known to have arrived."""
     kind, name = argument.split("/")
     say("held", name=name, connection=peer.number)
     release(name).wait(60)
@@ -354,9 +355,9 @@ def early_reset(peer, argument):
 
 
 def early(peer, _):
-    """A final answer while the client still uploads."""
+    """Sends a final response during the upload."""
     peer.send("HTTP/1.1 413 Content Too Large\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbig\n")
-    # The answer must not be lost to a reset: take what still comes, for a bounded while.
+    # A reset mustn't destroy the response: read the upload for a limited time.
     peer.connection.settimeout(10)
     try:
         while peer.connection.recv(65536):
@@ -367,7 +368,7 @@ def early(peer, _):
 
 
 def expectation(peer, _):
-    """100 before the body is read, only if it was asked for."""
+    """Sends 100 before reading the body, only if the request expects it."""
     if peer.fields.get("expect", "").lower() == "100-continue":
         if peer.received:
             say("impatient", connection=peer.number)
@@ -376,7 +377,7 @@ def expectation(peer, _):
 
 
 def refused_expectation(peer, _):
-    """417 for each request that expects something; the others are echoed."""
+    """Answers 417 to each request with an expectation; others are echoed."""
     if "expect" not in peer.fields:
         return echo(peer, "")
     peer.send("HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
@@ -390,13 +391,13 @@ def hints(peer, _):
 
 
 def interims(peer, count):
-    """/interims/N: N interim responses in a row before the final one."""
+    """/interims/N: N interim responses before the final one."""
     peer.send("HTTP/1.1 102 P\r\n\r\n" * int(count))
     peer.answer("at last\n")
 
 
 def status(peer, argument):
-    """/status/204 and the like: no body, and nothing that speaks of one."""
+    """/status/204 and others: no body, and no fields about one."""
     peer.send(f"HTTP/1.1 {argument} Some\r\nX-Kept: yes\r\n\r\n")
 
 
@@ -409,14 +410,14 @@ def head_length(peer, _):
 
 
 def close_when_idle(peer, _):
-    """Keeps the connection alive by its words and closes it by its deeds."""
+    """Announces keep-alive, and closes the connection."""
     peer.answer("gone soon\n")
     peer.close_notify()
     raise EOFError
 
 
 def die_when_reused(peer, _):
-    """Answers the first request of a connection; a later one finds it closed, unanswered."""
+    """Answers the first request of a connection. The next one closes it without a response."""
     if peer.requests > 1:
         say("died", connection=peer.number, method=peer.method)
         peer.cut()
@@ -427,7 +428,7 @@ def die_when_reused(peer, _):
 
 
 def die_and_stall(peer, _):
-    """As die-when-reused; from then on nobody gets through a TLS handshake."""
+    """Like die-when-reused, and afterwards no TLS handshake succeeds."""
     global stalled
     if peer.requests > 1:
         stalled = True
@@ -435,7 +436,7 @@ def die_and_stall(peer, _):
 
 
 def die(peer, _):
-    """Ends each connection as soon as it is asked, whether it served before or not."""
+    """Closes each connection on a request, even a connection that has served one."""
     say("died", connection=peer.number, method=peer.method)
     peer.cut()
     raise EOFError
@@ -451,14 +452,14 @@ def login(peer, scheme):
 
 
 def raw(peer, argument):
-    """/raw/BASE64URL: these very bytes, and the end."""
+    """/raw/BASE64URL: these exact bytes, then the end."""
     peer.send(base64.urlsafe_b64decode(argument))
     peer.close_notify()
     raise EOFError
 
 
 def upgrade(peer, _):
-    """Another protocol: echoes lines until the other side ends its half, then says so and ends."""
+    """Upgrades to another protocol, an echo of lines. When the other side half-closes, it confirms that and closes."""
     peer.send("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
     try:
         while True:
@@ -473,7 +474,7 @@ def upgrade(peer, _):
 
 
 def hold(peer, name):
-    """/hold/NAME: head and half of the body; the rest after /release/NAME."""
+    """/hold/NAME: the head and half of the body, then the rest after /release/NAME."""
     peer.send("HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\nfirst,")
     say("held", name=name, connection=peer.number)
     release(name).wait(60)
@@ -486,7 +487,7 @@ def release_held(peer, name):
 
 
 def silent(peer, _):
-    """Never answers."""
+    """Never responds."""
     say("silent", connection=peer.number)
     while True:
         peer.fill()

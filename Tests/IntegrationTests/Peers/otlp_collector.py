@@ -1,11 +1,11 @@
-"""A collector for OTLP over HTTP that reads by opentelemetry-proto's own definitions.
+"""An OTLP/HTTP collector that parses requests with opentelemetry-proto's own definitions.
 
     otlp_collector.py --behaviour FILE [--certificate chain.pem --key key.pem]
 
-Prints JSON lines: {"event": "ready", "port": N}; an event "metrics" for each export, with a line for each data point;
-an event "log" for each record, with its attributes as fields; "invalid" for what doesn't fit the definitions. Each
-request is answered as the first word of the file says: a status (with the rest of the line as the body),
-`retry STATUS SECONDS`, `reject COUNT MESSAGE`, `long`, `reset`, or `silent`.
+Prints JSON lines: {"event": "ready", "port": N}; a "metrics" event for each export, with a line for each data point; a
+"log" event for each record, with its attributes as fields; "invalid" for data that violates the definitions. The first
+word of the file selects the response to each request: a status (with the rest of the line as the body), `retry STATUS
+SECONDS`, `reject COUNT MESSAGE`, `long`, `reset`, or `silent`.
 """
 
 import argparse

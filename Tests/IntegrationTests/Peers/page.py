@@ -1,14 +1,13 @@
-"""The status page in a real Chromium, driven over WebDriver (chromedriver).
+"""Tests the status page in Chromium, over WebDriver (chromedriver).
 
     page.py URL --profile DIRECTORY [--token TOKEN] [--axe axe.min.js] [--screenshots DIRECTORY] [--wait-for TEXT]
     [--orders]
             [--follow TITLE]
 
-Prints one JSON line when the page shows what is in force ({"event": "ready", "port": 0, …}), and a second one
-({"event": "done", …}) with what was found once TEXT is among the refusals: the page's texts, messages of the console,
-hosts that were asked, what axe-core complains of, and how many rows of entries there are in the document. With --orders
-it presses the buttons of the one task that is under way, and tells what it saw of it. With --follow it follows the link
-of the banner with that title first.
+Prints one JSON line when the page shows the policy in force ({"event": "ready", "port": 0, …}), and a second one
+({"event": "done", …}) once TEXT is among the refusals. That one has the page's texts, console messages, requested
+hosts, complaints of axe-core, and the number of rows for entries in the document. --orders presses the buttons of the
+one running task, and reports its states. --follow first follows the link of the banner with that title.
 """
 
 import argparse
@@ -23,7 +22,7 @@ from events import say
 
 
 def press_buttons(page):
-    """Suspends, resumes and cancels the task that is shown, and tells its words at each step."""
+    """Suspends, resumes and cancels the shown task. Returns its text at each step."""
     seen = {}
     task = "document.querySelector('#task-list > li')"
     page.wait(f"return {task} && {task}.querySelector('progress').value > 0")
@@ -45,7 +44,7 @@ def press_buttons(page):
     page.wait(f"return !{task}.querySelector('.phase').textContent.startsWith('suspended')")
     seen["cancel"] = page.run(press, "cancel")
     page.wait("return document.querySelectorAll('#task-list > li').length === 0")
-    # A line of what has been, in the tiles.
+    # A history line in the tiles.
     page.wait("return document.querySelectorAll('#tiles svg.spark path').length >= 2")
     seen["sparks"] = page.run(
         "return [...document.querySelectorAll('#tiles svg.spark')].map(s => s.getAttribute('aria-label'))"
@@ -54,12 +53,12 @@ def press_buttons(page):
     return seen
 
 
-# What the Tab key stops at.
+# Elements that the Tab key stops at.
 STOPS = (
     "[...document.querySelectorAll('a[href], button, input, select, summary, [tabindex]')]"
     ".filter(e => e.tabIndex >= 0 && e.checkVisibility()).length"
 )
-# Badges that don't fit into their rows.
+# Badges that overflow their rows.
 CUT = (
     "[...document.querySelectorAll('#spacer .policy')].filter(p => p.offsetHeight > p.parentNode.clientHeight || "
     "p.scrollWidth > p.clientWidth).length"
@@ -67,7 +66,7 @@ CUT = (
 
 
 def walk_by_keys(page):
-    """Where the arrow keys lead in both lists: the texts that have the focus."""
+    """Moves through both lists with the arrow keys. Returns the focused texts."""
 
     def press(key):
         for kind in ["keyDown", "keyUp"]:
@@ -181,7 +180,7 @@ def main():
         hosts = set()
         for message in page.network():
             if message["method"] == "Network.requestWillBeSent":
-                # Not those of the browser's own first tab.
+                # Without those of the browser's own first tab.
                 asked = re.match(r"^(https?|wss?|ftp)://[^/]*", message["params"]["request"]["url"])
                 if asked:
                     hosts.add(asked.group())

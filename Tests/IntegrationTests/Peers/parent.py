@@ -1,9 +1,9 @@
-"""A parent proxy that says what it was asked, and answers CONNECT when it is told to.
+"""A parent proxy that reports requests, and answers CONNECT on command.
 
     parent.py [--hold] [--banner TEXT] [--relay]
 
---hold: success waits for `GET /release`. --banner: bytes in the same segment as the 200. --relay: no proxy at all, but
-a relay of whole connections to the port that `GET /target/PORT` names: a loop for whoever takes it for his parent.
+--hold: success waits for `GET /release`. --banner: bytes in the same segment as the 200. --relay: not a proxy, but a
+relay of whole connections to the port that `GET /target/PORT` sets: a loop for a client that uses it as its parent.
 
 Prints JSON lines: {"event": "ready", "port": N}, then "connect" and "request" with their lines.
 """

@@ -1,4 +1,4 @@
-"""A container registry behind TLS, with one image of one layer, whose only file belongs to user 5 and group 5.
+"""A container registry behind TLS, with one image of one layer. Its only file belongs to user 5 and group 5.
 
 registry.py --certificate chain.pem --key key.pem
 """
@@ -20,7 +20,7 @@ def digest(blob):
 
 
 def layer():
-    """The tar archive."""
+    """The layer's tar archive."""
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w") as archive:
         file = tarfile.TarInfo("greeting")

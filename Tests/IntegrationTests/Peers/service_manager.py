@@ -1,12 +1,12 @@
-"""As much of systemd as a service meets: sockets, notifications, the descriptor store, the watchdog, a restart.
+"""A substitute for systemd: sockets, notifications, the descriptor store, the watchdog, a restart.
 
     service_manager.py CONFIGURATION PROGRAM ARGUMENTS...
 
-Opens a socket, writes its port into the configuration in the place of 127.0.0.1:0, and starts the program with it. Its
-name is $SOCKET_NAME, else "proxy". Where the configuration says "listen: systemd" it stays the manager's, as of a
-socket unit: the program is handed it each time. What the program says is printed as {"event": "notify", ...}; what it
-writes to its log is passed on. Once it has ended, a client connects; then it is started again with what it had left in
-the store, and what the client is answered is printed.
+Opens a socket, replaces 127.0.0.1:0 in the configuration with its port, and starts the program with it. The socket's
+name is $SOCKET_NAME, else "proxy". If the configuration says "listen: systemd", the manager keeps it, like that of a
+socket unit, and passes it at every start. Notifications are printed as {"event": "notify", ...}; log output is passed
+on. When the program has exited, a client connects. Then the program is started again with its stored descriptors, and
+the client's response is printed.
 """
 
 import os
@@ -34,7 +34,8 @@ def listen_to_notices(notices):
 
 
 def start(descriptors):
-    """With the descriptors as 3, 4, …; LISTEN_PID is the program's own number, which only its shell knows."""
+    """Starts the program with the descriptors as 3, 4, …. A shell sets LISTEN_PID, since only it knows the program's
+    PID."""
 
     def place():
         parked = [os.dup2(descriptor, 900 + index) for index, descriptor in enumerate(descriptors)]
@@ -72,7 +73,7 @@ with open(configuration) as file:
 with open(configuration, "w") as file:
     file.write(text.replace("127.0.0.1:0", f"127.0.0.1:{port}"))
 first = start([listener.fileno()])
-# What is kept of any other socket is what the program has stored.
+# Unless it belongs to a unit, only the descriptor store keeps the socket open.
 is_unit = "listen: systemd" in text
 if not is_unit:
     listener.close()

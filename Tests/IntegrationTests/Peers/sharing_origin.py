@@ -1,14 +1,14 @@
-"""An origin that waits: what several clients ask for at one time, and when they get it, is the test's to say.
+"""An origin that waits. The test decides when concurrent requests are answered, and how.
 
-GET /wait/KEY?Field=value&…   answered with those fields once POST /go/KEY came, and with the request's number
+GET /wait/KEY?Field=value&…   responds with those fields after POST /go/KEY, and with the request's number
                               (X-Number)
-GET /moved/URL                302 to that URL (percent-encoded), once POST /go/moved came
-GET /file                     32 MiB with an entity tag, parts of it too
-GET /file/KEY                 the same, of which what follows the first 64 KiB comes once POST /go/KEY came
-GET /stream/KEY?coding=…      the same without one, in chunks (and a trailer), with its length, or to the connection's
-                              end; what follows the first 64 KiB once POST /go/KEY came; with &fresh=1 the middle is
-                              another each time, with &size=N it has N bytes, a multiple of 64 KiB
-Each request is told of as a JSON line: {"event": "request", "target": …, "range": …}, and its end.
+GET /moved/URL                302 to that URL (percent-encoded), after POST /go/moved
+GET /file                     32 MiB with an entity tag; supports ranges
+GET /file/KEY                 the same; what follows the first 64 KiB is sent after POST /go/KEY
+GET /stream/KEY?coding=…      the same without a tag: in chunks (and a trailer), with a length, or until the
+                              connection ends; what follows the first 64 KiB after POST /go/KEY; with &fresh=1 the
+                              middle differs each time, with &size=N it has N bytes, a multiple of 64 KiB
+Each request is reported as a JSON line, {"event": "request", "target": …, "range": …}, and its end too.
 """
 
 import hashlib

@@ -1,9 +1,9 @@
-"""A proxy that has been taken over, or a signer that says nothing, for the tests of `authority.signer`.
+"""A compromised proxy, or a silent signer, for the tests of `authority.signer`.
 
 signing.py ask SOCKET CERTIFICATE: reads lines `NAME PORT`, or `raw HEX`, and answers each with a line of JSON:
-`issued`, a leaf in PEM; `refused`, the reason; `closed`. signing.py silent SOCKET [WORD]: accepts, and answers nothing;
-or, by WORD, does something wrong once it is asked. signing.py flood SOCKET COUNT: asks nonsense over so many
-connections for as long as it is let, and reads no answer.
+`issued`, a leaf in PEM; `refused`, the reason; `closed`. signing.py silent SOCKET [WORD]: accepts, and never responds;
+or misbehaves as WORD says after a request. signing.py flood SOCKET COUNT: sends nonsense over COUNT connections for as
+long as possible, and reads no response.
 """
 
 import hashlib
@@ -82,7 +82,7 @@ def silent(path, word=""):
             connection.send(answer)
 
 
-# Something that isn't an answer, a piece of a leaf, more than an answer may have, and one answer too many.
+# Something that isn't a response, a piece of a leaf, more than a response may have, and one response too many.
 ANSWERS = {
     "nonsense": [b"\7nonsense"],
     "half": [b"\0\x30\x82\x01"],

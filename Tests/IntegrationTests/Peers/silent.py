@@ -2,8 +2,8 @@
 
     silent.py --until STAGE [--then silence|trickle|vanish] [--certificate chain.pem --key key.pem] [--listen ADDRESS]
 
-With a certificate it speaks TLS. After the stage a connection stays open, and nothing more is read or written; or a
-byte of what would come next is written each 50 ms, for ever (trickle); or the connection is reset (vanish). Stages:
+With a certificate it uses TLS. After the stage a connection stays open, and nothing more is read or written; or a
+byte of a continuation is written each 50 ms, for ever (trickle); or the connection is reset (vanish). Stages:
 
     backlog     the listen queue is full: the kernel drops every SYN
     accept      the connection is accepted
@@ -42,12 +42,12 @@ ANSWERS = {
     "half-chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2710\r\nfirst",
     "answer": b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst,last",
 }
-# What trickles after a stage, before it repeats its last byte. Each could become something good.
+# What trickles after a stage, before its last byte repeats. Each could still become valid.
 NEXT = {
     "request": b"HTTP/1.1 200 OK\r\nX-Field: a",
     "handshake": b"HTTP/1.1 200 OK\r\nX-Field: a",
     "continue": b"HTTP/1.1 200 OK\r\nX-Field: a",
-    # The header of a record of 16 KiB with a ServerHello of as much, or of the rest of one.
+    # The header of a record of 16 KiB, with a ServerHello of that length.
     "accept": b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc\x03\x03\x00"
     if "--certificate" in sys.argv
     else b"HTTP/1.1 200 OK\r\nX-Field: a",
@@ -104,7 +104,7 @@ def serve(client):
 def trickle(client):
     try:
         for byte in itertools.chain(NEXT.get(options.until, b"a"), itertools.repeat(NEXT.get(options.until, b"a")[-1])):
-            # TLS has no part in a handshake that isn't done.
+            # TLS is not involved before the handshake is complete.
             socket.socket.send(client, bytes([byte])) if options.until in ("accept", "hello") else client.send(
                 bytes([byte])
             )

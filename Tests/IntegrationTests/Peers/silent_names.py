@@ -1,10 +1,10 @@
-"""A name server that is silent over UDP or over TCP.
+"""A name server that goes silent, over UDP or over TCP.
 
     silent_names.py --listen ADDRESS --over udp|tcp [--then trickle|vanish]
 
 It listens on port 53 of ADDRESS. udp: it answers no query. tcp: it answers each UDP query with a truncated message, so
-that the client asks again over TCP, where it accepts and never answers. trickle: an answer over TCP comes a byte now
-and then, without an end. vanish: connections are reset, and over UDP nobody listens.
+that the client retries over TCP, where it accepts and never responds. trickle: a response over TCP is sent a byte at a
+time, endlessly. vanish: connections are reset, and no UDP socket is open.
 
 Prints JSON lines: {"event": "ready", "port": 53}, then "silent" for each query or connection without an answer.
 """

@@ -1,9 +1,8 @@
-"""An interactive shell on a terminal of its own, and a person at it.
+"""Runs an interactive shell on its own terminal, and types into it.
 
     terminal.py STEPS
 
-STEPS is a JSON list of pairs: what to wait for in what the terminal shows, and what to type then. Prints all that was
-shown.
+STEPS is a JSON list of pairs: the output to wait for, and what to type then. Prints all output.
 """
 
 import json
@@ -44,7 +43,7 @@ for wanted, typed in steps:
         if found:
             break
         if not read(until):
-            print(f"waited in vain for {wanted!r}\n{shown}")
+            print(f"timed out waiting for {wanted!r}\n{shown}")
             sys.exit(1)
     seen = found.end()
     os.write(terminal, typed.encode())

@@ -1,4 +1,4 @@
-"""A TLS client in a CONNECT tunnel that doesn't behave as most do; without --proxy it connects to the authority.
+"""A TLS client in a CONNECT tunnel with unusual behaviour; without --proxy it connects directly.
 
     tunnel_client.py [--proxy PORT] --authority HOST:PORT --trust PEM [options]
 
@@ -15,15 +15,15 @@ parser.add_argument("--proxy", type=int)
 parser.add_argument("--authority")
 parser.add_argument("--trust")
 parser.add_argument("--path", default="/")
-parser.add_argument("--sni", help="in the place of the authority's host; empty: none")
-parser.add_argument("--alpn", default="", help="protocols, by commas")
-parser.add_argument("--tls", help="1.2 or 1.3: this version only")
-parser.add_argument("--pieces", type=int, help="writes so many bytes at a time until the handshake is done")
-parser.add_argument("--records", type=int, help="cuts its ClientHello into records of so many bytes")
-parser.add_argument("--pipelined", action="store_true", help="sends its ClientHello right behind CONNECT")
+parser.add_argument("--sni", help="used instead of the authority's host; empty: none")
+parser.add_argument("--alpn", default="", help="protocols, comma-separated")
+parser.add_argument("--tls", help="1.2 or 1.3: the only version offered")
+parser.add_argument("--pieces", type=int, help="writes N bytes at a time until the handshake is complete")
+parser.add_argument("--records", type=int, help="splits its ClientHello into records of N bytes")
+parser.add_argument("--pipelined", action="store_true", help="sends its ClientHello right after CONNECT")
 parser.add_argument("--joined", action="store_true", help="sends its request together with its Finished")
 parser.add_argument("--hello", action="store_true", help="only prints its ClientHello, in hex")
-parser.add_argument("--behind", default="", help="bytes in hex, sent right behind the ClientHello")
+parser.add_argument("--behind", default="", help="bytes in hex, sent right after the ClientHello")
 options = parser.parse_args()
 
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -74,14 +74,14 @@ def drive(step, flushes=True):
 
 
 def cut(record, size):
-    """What is signed and hashed later are messages, and not their records (RFC 8446 section 4.4.1)."""
+    """Splits a record. The handshake signs and hashes messages, not their records (RFC 8446 section 4.4.1)."""
     message = record[5:]
     parts = [message[start : start + size] for start in range(0, len(message), size)]
     return b"".join(record[:3] + len(part).to_bytes(2) + part for part in parts)
 
 
 def tunnel(result, pipelined):
-    """Whether the proxy made one."""
+    """Whether the proxy opened a tunnel."""
     request = f"CONNECT {options.authority} HTTP/1.1\r\nHost: {options.authority}\r\n\r\n".encode()
     connection.sendall(request + pipelined)
     head = b""

@@ -1,20 +1,20 @@
-"""An origin that does something else at each ClientHello, in the order in which they come.
+"""An origin that treats each ClientHello differently, in order of arrival.
 
     tunnel_origin.py PLAN...
 
-A plan is a list KEY=VALUE,...; the last one serves all further handshakes:
+A plan is a list KEY=VALUE,...; the last one applies to all further handshakes:
 
-    chain=NAME  shows NAME.pem with NAME.key
-    tls=1.2     speaks this version only
-    pieces=N    writes N bytes at a time, each a segment of its own
-    client=PEM  asks for a client certificate of this authority, and insists
+    chain=NAME  presents NAME.pem with NAME.key
+    tls=1.2     supports this version only
+    pieces=N    writes N bytes at a time, in separate segments
+    client=PEM  requires a client certificate of this authority
     hold=N      answers the ClientHello only after N other connections have sent "GO"
     delay=SECONDS  answers the ClientHello after this time
-    raw=HEX     writes these bytes in the place of a ServerHello
-    silent=1    says nothing
-    copied=NAME shows NAME.pem, as anyone can, and ends the handshake before the key has to be proved
-    forged=NAME shows NAME.pem, as anyone can, with a key exchange signed by the key of key=NAME
-                (random=old: over another client's random, as in a recording)
+    raw=HEX     writes these bytes instead of a ServerHello
+    silent=1    sends nothing
+    copied=NAME presents NAME.pem, as anyone can, and closes before it has to prove possession of the key
+    forged=NAME presents NAME.pem, as anyone can, with a key exchange signed by the key of key=NAME
+                (random=old: over another client's random, like a replay)
 
 Prints JSON lines: {"event": "ready", "port": N}, then what arrives, by connection and by handshake.
 """

@@ -1,10 +1,10 @@
-"""An origin that is weak in the way that the first label of the asked name says.
+"""A weak origin. The first label of the requested name selects the weakness.
 
     weak_origin.py --certificate chain.pem --key key.pem
 
-Real servers as far as OpenSSL still goes, and scripts of what a server would send where it no longer
-does. Prints JSON lines: {"event": "ready", "port": N}, then each ClientHello, taken apart, and how the
-connection ended: "secured", "alert" with its number, or "failed" with a cause.
+It uses OpenSSL servers as far as OpenSSL supports the weakness, else scripted messages. Prints JSON lines: {"event":
+"ready", "port": N}, then each parsed ClientHello, and how the connection ended: "secured", "alert" with its number, or
+"failed" with a cause.
 """
 
 import argparse
@@ -23,12 +23,12 @@ def numbers(data):
 
 
 def sized(count, data):
-    """`data` after its length in `count` bytes."""
+    """`data` after its length, in `count` bytes."""
     return len(data).to_bytes(count, "big") + data
 
 
 def hello_of(data):
-    """The fields of the ClientHello in these records; None while it isn't whole."""
+    """The fields of the ClientHello in these records; None while it is incomplete."""
     body = b""
     while len(data) >= 5 and len(data) >= 5 + int.from_bytes(data[3:5], "big"):
         length = int.from_bytes(data[3:5], "big")
@@ -67,7 +67,7 @@ def hello_of(data):
     }
 
 
-# What a server says.
+# Server messages
 
 RENEGOTIATION_INFO = bytes.fromhex("ff01 0001 00")
 EXTENDED_MASTER_SECRET = bytes.fromhex("0017 0000")
@@ -104,7 +104,7 @@ def server_hello_13(session, suite=0x1301, group=X25519):
 
 
 def retry_request(session, group):
-    """A HelloRetryRequest, known by its random."""
+    """A HelloRetryRequest, identified by its random."""
     random = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
     share = b"\0\x33" + sized(2, struct.pack(">H", group))
     return server_hello(suite=0x1301, random=random, session=session, extensions=TLS_13 + share)
@@ -120,7 +120,7 @@ def certificate(chain):
 
 
 def key_exchange(curve=X25519, signature=RSA_PSS_SHA256, parameters=None):
-    """ECDHE by a named curve, signed with chance."""
+    """ECDHE by a named curve, with random bytes as the signature."""
     point = os.urandom(32) if curve == X25519 else b"\x04" + os.urandom(64)
     parameters = parameters or b"\x03" + struct.pack(">H", curve) + sized(1, point)
     return handshake(12, parameters + struct.pack(">H", signature) + sized(2, os.urandom(256)))
@@ -130,7 +130,7 @@ DONE = handshake(14, b"")
 EXPLICIT_PRIME_CURVE = b"\x01" + b"".join(sized(1, b"\x17") for _ in range(6))
 
 
-# Each script makes a flight of the chain to show and the session id of the client.
+# Each script builds a flight from the chain and the client's session ID.
 
 
 def hello(**changes):
@@ -191,7 +191,7 @@ SCRIPTS = {
 
 warnings.simplefilter("ignore", DeprecationWarning)
 V1, V11, V12, V13 = (ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1, ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
-# The group of 1024 bits that RFC 2409 section 6.2 shares with all who know it; OpenSSL serves no smaller one.
+# The 1024-bit group of RFC 2409 section 6.2, which everyone knows; OpenSSL serves no smaller one.
 OAKLEY_2 = bytes.fromhex(
     "ffffffffffffffffc90fdaa22168c234c4c6628b80dc1cd129024e088a67cc74020bbea63b139b22514a08798e3404dd"
     "ef9519b3cd3a431b302b0a6df25f14374fe1356d6d51c245e485b576625e7ec6f44c42e9a637ed6b0bff5cb6f406b7ed"
@@ -221,7 +221,7 @@ def context(options, name):
     if "curve" in more:
         context.set_ecdh_curve(more["curve"])
     if "prime" in more:
-        # SEQUENCE of the prime and the generator 2, of less than 256 bytes.
+        # A SEQUENCE of the prime and the generator 2, shorter than 256 bytes.
         body = b"\x02\x81" + sized(1, b"\0" + more["prime"]) + b"\x02\x01\x02"
         pem = f"{options.certificate}.{name}.dh"
         with open(pem, "w") as file:
@@ -231,8 +231,8 @@ def context(options, name):
 
 
 def play(connection, name, flight):
-    """Sends the flight and tells what the client says to it."""
-    connection.recv(65536)  # The ClientHello, which was only looked at.
+    """Sends the flight, and reports the client's reaction."""
+    connection.recv(65536)  # The ClientHello, which was only peeked at.
     connection.sendall(flight)
     received = b""
     while True:

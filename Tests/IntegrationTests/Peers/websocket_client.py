@@ -1,4 +1,4 @@
-"""Talks to the echo server through the proxy of the environment: websocket_client.py URL"""
+"""Talks to the echo server through the environment's proxy: websocket_client.py URL"""
 
 import asyncio
 import os

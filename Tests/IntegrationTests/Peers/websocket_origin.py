@@ -2,8 +2,8 @@
 
     websocket_origin.py [--certificate chain.pem --key key.pem]
 
-On asyncio: with threads the package reads and writes one TLS connection at the same time, which Python's
-ssl module doesn't always survive.
+It uses asyncio: with threads the package reads and writes one TLS connection at the same time, which Python's ssl
+module doesn't always survive.
 """
 
 import argparse
