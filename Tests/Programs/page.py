@@ -1,23 +1,23 @@
-"""docs/programs.md, of what the trial found."""
+"""Writes docs/programs.md from the results of the trial."""
 
 import table
 
 HEAD = """# Programs that work with one command
 
-{works} of {all} programs work by `pinproxy exec -- PROGRAM` as an ordinary user ({after} of them, browsers, once
-`pinproxy ca install --nss` has been run), {transparent} more with `pinproxy exec --transparent -- PROGRAM`, and {none}
-with neither. With a wrong pin {passed} reached the origin.
+{works} of {all} programs work with `pinproxy exec -- PROGRAM` as an ordinary user ({after} of them, browsers, after
+`pinproxy ca install --nss`), {transparent} more with `pinproxy exec --transparent -- PROGRAM`, and {none} with neither.
+With a wrong pin {passed} reached the origin.
 
-`make test-programs` writes this page ([testing.md](testing.md#the-programs-of-a-whole-system)): each of them fetches a
-document by HTTPS from an origin of which the proxy alone knows address and authority, on Debian 12, with nothing set
-besides what the command sets. A program that wants more than a document, as a registry, works if its request was
-answered. Those that work with `exec` aren't tried with `--transparent`. What can be set for a
-program that doesn't work as it is, [clients.md](clients.md) tells.
+`make test-programs` writes this page ([testing.md](testing.md#the-programs-of-a-whole-system)). Each program fetches a
+document by HTTPS on Debian 12, with only the settings of `pinproxy exec`. Only the proxy knows the origin's address and
+authority. A program that needs more than a document, such as a registry, works if its request was answered. Programs
+that work with `exec` aren't tested with `--transparent`. [clients.md](clients.md#what-each-program-needs) says what to
+set for programs that don't work.
 """
 
 
 def reason(program, result):
-    """Why it doesn't work under plain `exec`, by what was said of it."""
+    """Why the program doesn't work with plain `exec`, by what was reported."""
     attempt = result["exec"]
     if attempt["works"]:
         return program.remark if needs_more(program) else ""
@@ -31,9 +31,9 @@ def reason(program, result):
     elif "TLS spoken to a plain port" in told:
         cause = "speaks TLS with the proxy"
     elif attempt["status"] == "time-out":
-        cause = "doesn't end"
+        cause = "doesn't exit in time"
     elif attempt["requests"]:
-        cause = "can't use what it got"
+        cause = "can't use the answer"
     elif told:
         cause = (
             attempt["told"][0]
@@ -41,7 +41,7 @@ def reason(program, result):
             .removeprefix(f"pinproxy: {program.label}.right.test: ")
         )
     else:
-        cause = "fails without a word"
+        cause = "fails silently"
     return f"{cause}: {program.remark}" if program.remark else cause
 
 
