@@ -7,7 +7,9 @@ struct ArticleTests {
     /// What an article's program prints, besides what depends on the machine.
     private static let expected = [
         "GettingStarted": ["Pins has 12 pages", "300004 of 300004 bytes", "status 200"],
-        "FromAFNetworking": ["/v1/search?words%5B%5D=pinned&words%5B%5D=session&limit=10", "status 200, counted: true"],
+        "FromAFNetworking": [
+            "/v1/search?words%5B%5D=pinned&words%5B%5D=session&limit=10", "status 200, counted: true",
+        ],
         "FromURLSession": ["status 200, 1000000 bytes", "2 of pin"],
         "TestingWithYourOwnAuthority": ["matched(pin: \"PIN\")", "refused, as it should be"],
         "PinnedSession": ["200 11"],
