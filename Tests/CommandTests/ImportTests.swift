@@ -5,8 +5,9 @@ import Testing
 @Suite struct ImportTests {
     /// Foundation brings ICU: 40 MB of program, and 8 of memory for an idle process. FoundationEssentials has what is
     /// needed.
-    @Test func noRoomImportsTheWholeOfFoundation() throws {
-        for (file, text) in try SourceFiles.all() {
+    @Test func noModuleImportsTheWholeOfFoundation() throws {
+        // Who has a URLRequest has it already.
+        for (file, text) in try SourceFiles.all() where !file.contains("PinnedSessionFoundation/") {
             #expect(!text.contains(/(?m)^[a-z ]*import Foundation$/), "\(file)")
         }
     }

@@ -291,7 +291,7 @@ import Testing
         ),
         (
             "defaults: {crl_files: certs/ca.pem}\n",
-            ":1:23: error: crl_files: pins/certs/ca.pem: there is no revocation list in it"
+            ":1:23: error: crl_files: pins/certs/ca.pem: it contains no revocation list"
         ),
         (
             "defaults: {ct_log_list: certs/none.cnf}\n",

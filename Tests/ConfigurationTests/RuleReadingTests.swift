@@ -70,7 +70,7 @@ import Testing
             "hosts: [{match: a.test, request: {set_headers: {Authorization: {file: empty}}}}]\n"
         ).problems()
         #expect(
-            problems.count == 1 && problems[0].contains("warning: Authorization: the file is empty; most servers want"),
+            problems.count == 1 && problems[0].contains("warning: Authorization: the file is empty; most servers expect"),
             "\(problems)")
     }
 

@@ -127,7 +127,7 @@ struct DownloadTests {
         let far = "/far/150000/400000/said"
         #expect(try await !curl(["-o", shared.bed.path("far"), url(far)]).succeeded)
         let ended = try await shared.proxy.events.first("exchange") { $0["path"] == far }
-        #expect(ended["cause"]?.contains("asked again after 3600 seconds") == true, "\(ended)")
+        #expect(ended["cause"]?.contains("a retry after 3600 seconds") == true, "\(ended)")
         #expect(try await asked(far).count == 2)
     }
 

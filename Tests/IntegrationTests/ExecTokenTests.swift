@@ -183,7 +183,7 @@ struct ExecTokenTests {
             #expect(try await process.ending() == .exited(0))
             let told = await process.errors.text
             #expect(
-                told.hasPrefix("pinproxy: denied.test: denied.test:443 denied by policy: action: deny (2 times); "),
+                told.hasPrefix("pinproxy: denied.test: denied.test:443 denied by policy: action: deny (2 times). "),
                 "\(told)")
             #expect(!told.contains("\n"), "\(told)")
         }
@@ -255,7 +255,7 @@ struct ExecTokenTests {
             let run = try await bed.exec("curl", "-s", "https://nowhere.onion/")
             #expect(run.ending == .exited(56), "\(run)")
             #expect(
-                run.told.count == 1 && run.told[0].contains("256 runs of pinproxy exec are under way already"), "\(run)"
+                run.told.count == 1 && run.told[0].contains("256 runs of pinproxy exec are under way, which is the limit"), "\(run)"
             )
             _ = try await proxy.events.first("runs.limit")
             held = []

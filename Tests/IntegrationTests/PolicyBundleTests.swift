@@ -72,7 +72,7 @@ struct PolicyBundleTests {
             try serve(good.dropLast(2))
             #expect(try await refusal().contains("the bundle is refused: file: "))
             try serve(Data(repeating: 0x20, count: (16 << 20) + 1))
-            #expect(try await refusal() == "its answer is longer than 16MiB")
+            #expect(try await refusal() == "its response is longer than 16MiB")
             // All of it is signed, by the attacker's own keys.
             let key = bed.keys["other"] ?? ""
             try FileManager.default.removeItem(atPath: bed.file)

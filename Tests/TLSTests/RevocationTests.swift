@@ -146,7 +146,7 @@ import Testing
                 .map { $0.description.replacing(path, with: "FILE") }
         }
         let good = try root.revocationList()
-        #expect(try message(Array(root.pem.utf8)) == "FILE: there is no revocation list in it")
+        #expect(try message(Array(root.pem.utf8)) == "FILE: it contains no revocation list")
         #expect(try message([])?.hasPrefix("FILE: not a PEM or DER CRL (") == true)
         #expect(try message(root.der)?.hasPrefix("FILE: not a PEM or DER CRL (") == true)
         #expect(try message(good + [0]) == "FILE: there are bytes after the revocation list")

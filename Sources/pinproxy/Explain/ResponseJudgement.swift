@@ -120,7 +120,7 @@ struct ResponseJudgement {
         case .reported(let answer):
             let reported = palette.paint("Passed, and reported", .reported)
             return [
-                "  \(reported) (enforcement: report); enforced, a client would be told \(answer.status) "
+                "  \(reported) (enforcement: report); enforced, a client would get \(answer.status) "
                     + answer.title.printable(longest: 1000), "",
             ] + answer.text.printableLines
         }

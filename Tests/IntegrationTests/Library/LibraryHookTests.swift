@@ -99,7 +99,8 @@ struct LibraryHookTests {
                     #expect(error?.description.contains("hook") == true, "\(url): \(String(describing: error))")
                 }
             }
-            try await eventually("the hooks to be cancelled") { cancelled.all.count == 6 }
+            // A request that is sent again asks again.
+            try await eventually("the hooks to be cancelled") { cancelled.all.count >= 6 }
             #expect(try await !bed.targets().contains("/echo"))
         }
     }
