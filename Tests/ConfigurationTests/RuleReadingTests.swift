@@ -69,9 +69,8 @@ import Testing
         let problems = try RuleBed(
             "hosts: [{match: a.test, request: {set_headers: {Authorization: {file: empty}}}}]\n"
         ).problems()
-        #expect(
-            problems.count == 1 && problems[0].contains("warning: Authorization: the file is empty; most servers expect"),
-            "\(problems)")
+        let warning = "warning: Authorization: the file is empty; most servers expect"
+        #expect(problems.count == 1 && problems[0].contains(warning), "\(problems)")
     }
 
     @Test func readsTheRequest() throws {

@@ -254,9 +254,8 @@ struct ExecTokenTests {
             }
             let run = try await bed.exec("curl", "-s", "https://nowhere.onion/")
             #expect(run.ending == .exited(56), "\(run)")
-            #expect(
-                run.told.count == 1 && run.told[0].contains("256 runs of pinproxy exec are under way, which is the limit"), "\(run)"
-            )
+            let limit = "256 runs of pinproxy exec are under way, which is the limit"
+            #expect(run.told.count == 1 && run.told[0].contains(limit), "\(run)")
             _ = try await proxy.events.first("runs.limit")
             held = []
             try await eventually("room") {
