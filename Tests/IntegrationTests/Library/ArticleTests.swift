@@ -1,4 +1,5 @@
 import Foundation
+import PinnedSession
 import Testing
 
 /// The articles of the DocC catalogues: their code compiles and runs, and the reference builds without a warning.
@@ -87,6 +88,25 @@ struct ArticleTests {
                 }
             }
             #expect(try Data(contentsOf: URL(filePath: report)).count == 300_004)
+        }
+    }
+
+    /// A session trusts the certificates that the article makes with openssl.
+    @Test func theArticlesAuthorityIsTrusted() async throws {
+        try await withTestBed { bed in
+            let page = "Sources/PinnedSession/PinnedSession.docc/TestingWithYourOwnAuthority.md"
+            let commands = try Documentation.blocks("sh", of: page)
+            try #require(commands.count == 1)
+            let made = try await bed.run(["sh", "-ec", "cd \"$0\"; \(commands[0])", bed.directory])
+            try #require(made.succeeded, "\(made)")
+            let origin = try await PythonPeer(
+                in: bed, script: "articles_origin.py",
+                ["--certificate", bed.path("server.pem"), "--key", bed.path("server.key")])
+            var configuration = SessionConfiguration()
+            configuration.trust = .files([bed.path("authority.pem")])
+            let session = try SessionManager(configuration: configuration)
+            let url = "https://api.localhost:\(origin.port)/v1/status"
+            #expect(try await session.data(for: HTTPRequest(url)).response.status == 200)
         }
     }
 

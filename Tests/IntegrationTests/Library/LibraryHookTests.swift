@@ -73,11 +73,9 @@ struct LibraryHookTests {
         try await withLibraryBed { bed in
             let cancelled = Collected<String>()
             @Sendable func forever(_ what: String) async {
-                await withTaskCancellationHandler {
-                    while !Task.isCancelled { await Task.yield() }
-                } onCancel: {
-                    cancelled.add(what)
-                }
+                // Not by a cancellation handler: this may end before Swift calls it.
+                while !Task.isCancelled { await Task.yield() }
+                cancelled.add(what)
             }
             var hooks = SessionHooks()
             hooks.redirect = { _ in
@@ -99,7 +97,7 @@ struct LibraryHookTests {
                     #expect(error?.description.contains("hook") == true, "\(url): \(String(describing: error))")
                 }
             }
-            try await eventually("the hooks to be cancelled") { Set(cancelled.all) == ["redirect", "response"] }
+            try await eventually("the hooks to be cancelled") { cancelled.all.count == 6 }
             #expect(try await !bed.targets().contains("/echo"))
         }
     }
