@@ -94,7 +94,8 @@ SITE_PYTHON := .build/site-python
 CLIENTS := .build/clients
 CLIENT_REQUIREMENTS := Tests/IntegrationTests/Peers/clients.txt
 
-# A module that imports what it doesn't declare is an error (Package.swift).
+# A module that imports what it doesn't declare is an error (Package.swift). A build with other options compiles
+# everything again, so each build of the tests has these.
 CHECKED := --explicit-target-dependency-import-check error
 
 # The number of concurrent tests. Those of the whole proxy start several programs each: without a limit a machine with
@@ -180,7 +181,7 @@ deb: release
 	@.ci/install-packages $(TO_PACKAGE)
 	rm -rf .build/deb
 	mkdir -p .build/deb
-	dpkg-buildpackage --build=binary --no-sign --no-pre-clean --post-clean \
+	BUILT=release dpkg-buildpackage --build=binary --no-sign --no-pre-clean --post-clean \
 		--buildinfo-file=.build/deb/pinproxy.buildinfo --buildinfo-option=-u.build/deb \
 		--changes-file=.build/deb/pinproxy.changes --changes-option=-u.build/deb
 	lintian --fail-on error,warning --no-cfg --display-info --allow-root .build/deb/pinproxy_*.deb
@@ -233,7 +234,7 @@ endif
 
 test-clients: $(CLIENTS)/installed $(PYTHON)/installed
 	@.ci/install-packages $(TO_BUILD) $(TO_TEST) $(TO_TEST_CLIENTS)
-	swift build --build-tests
+	swift build --build-tests $(CHECKED)
 	PINPROXY_TEST_CLIENTS=all swift test --skip-build \
 		--filter 'ClientMatrixTests|DoctorTests|HTTP2ClientTests|HTTP2OriginTests' \
 		--experimental-maximum-parallelization-width $$(expr 2 '*' $$(nproc))
@@ -243,7 +244,7 @@ test-clients: $(CLIENTS)/installed $(PYTHON)/installed
 test-library:
 	@.ci/install-packages $(TO_BUILD) $(TO_TEST) binutils
 	swift build --package-path Tests/Consumer --scratch-path .build/consumer
-	swift build --build-tests
+	swift build --build-tests $(CHECKED)
 	PINPROXY_TEST_LIBRARY=$(CURDIR)/.build/consumer/debug/Consumer swift test --skip-build --filter ConsumerTests
 
 # Each program under `pinproxy exec`, inside a new Debian. ONLY has names that a shell needn't quote.

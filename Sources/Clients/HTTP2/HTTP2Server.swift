@@ -38,6 +38,8 @@ final class HTTP2Server: HTTP2ConnectionOwner {
     private static let mostSpare = 32
     private let deadline: Deadline
     @exclusivity(unchecked) private var isLeaving = false
+    /// Why the connection ended, while complete streams are still carried to their origins.
+    @exclusivity(unchecked) private var cause: String?
     /// When the last request ended.
     @exclusivity(unchecked) private(set) var lastUsed: MonotonicTime
 
@@ -110,7 +112,7 @@ final class HTTP2Server: HTTP2ConnectionOwner {
             // It may be within a call.
             session.loop.afterThisTurn { _ = served }
         }
-        rest()
+        if cause != nil { endIfDone() } else { rest() }
     }
 
     func note(_ record: inout TaskRecord) { owner?.note(&record) }
@@ -186,11 +188,17 @@ final class HTTP2Server: HTTP2ConnectionOwner {
 
     func connectionEnded(_ connection: HTTP2Connection, _ cause: String) {
         deadline.clear()
-        // The doors' server ends here: none may outlive it.
-        for served in serving {
+        for served in serving where !served.door.isRelayComplete {
             served.request.endRelay("the client \(cause)")
             served.door.connectionEnded(cause)
         }
+        self.cause = cause
+        endIfDone()
+    }
+
+    /// The server ends with its last door: none may outlive it.
+    private func endIfDone() {
+        guard serving.isEmpty, let cause = cause.take() else { return }
         owner.take()?.ended(self, cause)
     }
 }

@@ -205,6 +205,12 @@ final class HTTP2ServerStream: ServerDoor {
         }
     }
 
+    /// The client has sent and received everything. What it sent last may still be on its way to the origin, at most for
+    /// the relay's time-out.
+    var isRelayComplete: Bool {
+        if case .relaying = phase { stream.isClosed && stream.failure == nil } else { false }
+    }
+
     /// What it carried has ended, and the stream with it.
     func relayEnded() {
         phase = .closed

@@ -21,11 +21,11 @@ struct HTTP2WebSocketTests {
         }
         let proxy = try await ProxyProcess(
             in: bed, pins: pins, trust: roots.write(to: bed), hosts: ["socket.test": "127.0.0.1"],
-            sections: ["proxy": ["workers: 1"]])
+            sections: AdminClient.section.merging(["proxy": ["workers: 1"]]) { $1 })
         return SharedBed(bed: bed, proxy: proxy, originPort: peer.port, origin: peer, ports: ["socket.test": peer.port])
     }
 
-    private func talk(_ shared: SharedBed, overHTTP2: Bool) async throws -> Run {
+    private func talk(_ shared: SharedBed, overHTTP2: Bool, _ options: [String] = []) async throws -> Run {
         let authority = shared.authority(of: "socket.test")
         let arguments =
             overHTTP2
@@ -35,7 +35,7 @@ struct HTTP2WebSocketTests {
             ]
             : ["websocket_client.py", "wss://\(authority)/"]
         return try await shared.bed.run(
-            [PythonPeer.pythonWithPackages, PythonPeer.path(arguments[0])] + arguments.dropFirst(),
+            [PythonPeer.pythonWithPackages, PythonPeer.path(arguments[0])] + arguments.dropFirst() + options,
             environment: shared.proxy.clientEnvironment)
     }
 
@@ -55,6 +55,24 @@ struct HTTP2WebSocketTests {
                 #expect(try #require(shared.origin).events.all("request").allSatisfy { $0["method"] == "CONNECT" })
             }
             try await eventually("the tasks to end") { try await shared.tasks.list().isEmpty }
+        }
+    }
+
+    /// The client's connection ends right after the stream's last bytes: they still reach the origin.
+    @Test(arguments: Origin.allCases) func theClientLeavesAtOnce(origin: Origin) async throws {
+        try await withTestBed { bed in
+            let shared = try await prepare(bed, origin)
+            let process = String(shared.proxy.process.identifier)
+            let run = try await talk(shared, overHTTP2: true, ["--stop", process])
+            #expect(run.output.hasPrefix("closed 1000"), "\(run)")
+            let line = try await shared.proxy.events.first("exchange") { $0["host"] == "socket.test" }
+            #expect(line["cause"] == nil, "\(line)")
+            try await eventually("the tasks to end") { try await shared.tasks.list().isEmpty }
+            let metrics = try await AdminClient(shared.proxy)
+            try await eventually("the client's connection to end") {
+                try await metrics.ask("GET", "/metrics").body.contains(
+                    "\npinproxy_client_connections_open{protocol=\"h2\"} 0\n")
+            }
         }
     }
 

@@ -1,9 +1,14 @@
 """Talks to a WebSocket echo server over HTTP/2 (RFC 8441): http2_websocket_client.py --proxy PORT --ca FILE --authority
-A"""
+A [--stop PID]
+
+    --stop  stops this process while its end of the stream is sent and the connection closed, so that both arrive at once
+"""
 
 import argparse
 import asyncio
 import os
+import pathlib
+import signal
 
 from websockets.frames import OP_BINARY, OP_CLOSE, OP_PING, OP_PONG, OP_TEXT, Frame
 
@@ -13,7 +18,13 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--proxy", type=int, required=True)
 parser.add_argument("--ca", required=True)
 parser.add_argument("--authority", required=True)
+parser.add_argument("--stop", type=int)
 options = parser.parse_args()
+
+
+def is_stopped(process):
+    states = [path.read_text().rsplit(")", 1)[1].split()[0] for path in pathlib.Path(f"/proc/{process}/task").glob("*/stat")]
+    return set(states) == {"T"}
 
 
 async def main():
@@ -89,7 +100,16 @@ async def main():
     await send(OP_CLOSE, b"\x03\xe8")
     frame = await next_frame()
     assert frame.opcode == OP_CLOSE, frame
+    if options.stop:
+        await wire.until(lambda: stream.has_ended)
+        os.kill(options.stop, signal.SIGSTOP)
+        while not is_stopped(options.stop):
+            await asyncio.sleep(0.001)
     await wire.send(number, b"", end=True)
+    if options.stop:
+        wire.transport.abort()
+        await wire.until(lambda: wire.is_over)
+        os.kill(options.stop, signal.SIGCONT)
     await wire.until(lambda: stream.has_ended or stream.code is not None)
     print("closed", int.from_bytes(frame.data[:2], "big"), "ended" if stream.has_ended else stream.code)
 
