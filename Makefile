@@ -94,6 +94,10 @@ SITE_PYTHON := .build/site-python
 CLIENTS := .build/clients
 CLIENT_REQUIREMENTS := Tests/IntegrationTests/Peers/clients.txt
 
+# SwiftPM passes the package's traits to the compiler in the order of a set. That order is random unless hashing is
+# deterministic, and another order compiles everything again.
+BUILD := SWIFT_DETERMINISTIC_HASHING=1 swift build
+
 # A module that imports what it doesn't declare is an error (Package.swift). A build with other options compiles
 # everything again, so each build of the tests has these.
 CHECKED := --explicit-target-dependency-import-check error
@@ -134,7 +138,7 @@ release:
 	@.ci/install-packages $(TO_BUILD) $(TO_RUN)
 	@test -e $(PROGRAM) || echo "The first build compiles everything: 3 to 8 minutes on two cores, longer on a busy" \
 		"machine. Later ones take what has changed. Swift counts the steps, as [12/190]; the last ones are the longest."
-	swift build -c release --product pinproxy $(STATIC) $(RELEASE_FLAGS)
+	$(BUILD) -c release --product pinproxy $(STATIC) $(RELEASE_FLAGS)
 
 # Existing files below $(SYSCONFDIR) are kept.
 install: release
@@ -162,7 +166,7 @@ install: release
 
 # The man pages: one for each command, from what --help is made of, and of the shipped files, from their comments.
 manual: release
-	swift build --package-path .build/checkouts/swift-argument-parser --scratch-path .build/generate-manual \
+	$(BUILD) --package-path .build/checkouts/swift-argument-parser --scratch-path .build/generate-manual \
 		--product generate-manual
 	rm -rf $(MANUAL)
 	mkdir -p $(MANUAL)/pages
@@ -181,7 +185,7 @@ deb: release
 	@.ci/install-packages $(TO_PACKAGE)
 	rm -rf .build/deb
 	mkdir -p .build/deb
-	BUILT=release dpkg-buildpackage --build=binary --no-sign --no-pre-clean --post-clean \
+	dpkg-buildpackage --build=binary --no-sign --no-pre-clean --post-clean \
 		--buildinfo-file=.build/deb/pinproxy.buildinfo --buildinfo-option=-u.build/deb \
 		--changes-file=.build/deb/pinproxy.changes --changes-option=-u.build/deb
 	lintian --fail-on error,warning --no-cfg --display-info --allow-root .build/deb/pinproxy_*.deb
@@ -207,7 +211,7 @@ else
 unit: export PINPROXY_TESTS := $(MODULES:%=%Tests)
 unit:
 	@.ci/install-packages $(TO_BUILD) $(TO_TEST_MODULES)
-	swift build --build-tests $(CHECKED)
+	$(BUILD) --build-tests $(CHECKED)
 	swift test --skip-build --experimental-maximum-parallelization-width $(AT_ONCE)
 endif
 
@@ -224,7 +228,7 @@ else
 suite: $(PYTHON)/installed
 	@.ci/install-packages $(TO_BUILD) $(TO_TEST)
 	python3 -B Tests/Faults/plant.py --check
-	swift build --build-tests $(CHECKED) $(SANITIZED)
+	$(BUILD) --build-tests $(CHECKED) $(SANITIZED)
 	@# Failures are repeated at the end, with the runner's last line: a truncated log still has them there.
 	swift test --skip-build $(SANITIZED) $(ONLY:%=--filter '%') $(SKIP:%=--skip %) \
 		--experimental-maximum-parallelization-width $(AT_ONCE) |& tee .build/tests.log || \
@@ -234,7 +238,7 @@ endif
 
 test-clients: $(CLIENTS)/installed $(PYTHON)/installed
 	@.ci/install-packages $(TO_BUILD) $(TO_TEST) $(TO_TEST_CLIENTS)
-	swift build --build-tests $(CHECKED)
+	$(BUILD) --build-tests $(CHECKED)
 	PINPROXY_TEST_CLIENTS=all swift test --skip-build \
 		--filter 'ClientMatrixTests|DoctorTests|HTTP2ClientTests|HTTP2OriginTests' \
 		--experimental-maximum-parallelization-width $$(expr 2 '*' $$(nproc))
@@ -243,8 +247,8 @@ test-clients: $(CLIENTS)/installed $(PYTHON)/installed
 # The consumer's build stays in .build/consumer.
 test-library:
 	@.ci/install-packages $(TO_BUILD) $(TO_TEST) binutils
-	swift build --package-path Tests/Consumer --scratch-path .build/consumer
-	swift build --build-tests $(CHECKED)
+	$(BUILD) --package-path Tests/Consumer --scratch-path .build/consumer
+	$(BUILD) --build-tests $(CHECKED)
 	PINPROXY_TEST_LIBRARY=$(CURDIR)/.build/consumer/debug/Consumer swift test --skip-build --filter ConsumerTests
 
 # Each program under `pinproxy exec`, inside a new Debian. ONLY has names that a shell needn't quote.
@@ -291,7 +295,7 @@ faults: $(PYTHON)/installed
 	python3 -B Tests/Faults/plant.py
 
 # A separate build with the fuzzer's runtime and the sanitizer, which the default linker can't link.
-FUZZ_BUILD := PINPROXY_FUZZ=1 swift build -c release --product PinproxyFuzz --scratch-path .build-fuzz \
+FUZZ_BUILD := PINPROXY_FUZZ=1 $(BUILD) -c release --product PinproxyFuzz --scratch-path .build-fuzz \
 	-Xswiftc -sanitize=fuzzer,address -Xswiftc -use-ld=lld
 TIME ?= 60
 
@@ -323,11 +327,11 @@ else
 	python3 Benchmarks/rules.py --pinproxy $(PROGRAM)
 	python3 Benchmarks/cache.py --pinproxy $(PROGRAM)
 	python3 Benchmarks/bundles.py --pinproxy $(PROGRAM)
-	swift build -c release --product PinproxyHostBenchmark $(STATIC) $(RELEASE_FLAGS)
+	$(BUILD) -c release --product PinproxyHostBenchmark $(STATIC) $(RELEASE_FLAGS)
 	.build/release/PinproxyHostBenchmark
-	swift build -c release --product PinproxySerializationBenchmark $(STATIC) $(RELEASE_FLAGS)
+	$(BUILD) -c release --product PinproxySerializationBenchmark $(STATIC) $(RELEASE_FLAGS)
 	.build/release/PinproxySerializationBenchmark
-	swift build -c release --package-path Benchmarks/Library --scratch-path .build/library-benchmark
+	$(BUILD) -c release --package-path Benchmarks/Library --scratch-path .build/library-benchmark
 	python3 Benchmarks/library.py
 endif
 

@@ -73,7 +73,10 @@ def plant():
     packages = TREE / ".build/python"
     if not packages.exists():
         packages.symlink_to(ROOT / ".build/python")
-    subprocess.run([*os.environ.get("SWIFT_BUILD", "swift build").split(), "--build-tests"], cwd=TREE, check=True)
+    build = os.environ.get("SWIFT_BUILD", "swift build").split()
+    # As in the Makefile.
+    environment = {**os.environ, "SWIFT_DETERMINISTIC_HASHING": "1"}
+    subprocess.run([*build, "--build-tests"], cwd=TREE, env=environment, check=True)
 
 
 def failures(number, tests):

@@ -23,8 +23,8 @@ options = parser.parse_args()
 
 
 def is_stopped(process):
-    states = [path.read_text().rsplit(")", 1)[1].split()[0] for path in pathlib.Path(f"/proc/{process}/task").glob("*/stat")]
-    return set(states) == {"T"}
+    threads = pathlib.Path(f"/proc/{process}/task").glob("*/stat")
+    return {thread.read_text().rsplit(")", 1)[1].split()[0] for thread in threads} == {"T"}
 
 
 async def main():
