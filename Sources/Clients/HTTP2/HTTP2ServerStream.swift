@@ -205,8 +205,8 @@ final class HTTP2ServerStream: ServerDoor {
         }
     }
 
-    /// The client has sent and received everything. What it sent last may still be on its way to the origin, at most for
-    /// the relay's time-out.
+    /// The client has sent and received everything. The relay may still carry the last bytes to the origin, for at most
+    /// its time-out.
     var isRelayComplete: Bool {
         if case .relaying = phase { stream.isClosed && stream.failure == nil } else { false }
     }

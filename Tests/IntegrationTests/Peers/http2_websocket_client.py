@@ -1,7 +1,7 @@
 """Talks to a WebSocket echo server over HTTP/2 (RFC 8441): http2_websocket_client.py --proxy PORT --ca FILE --authority
 A [--stop PID]
 
-    --stop  stops this process while its end of the stream is sent and the connection closed, so that both arrive at once
+    --stop  stops this process while the stream is ended and the connection closed: both arrive at once
 """
 
 import argparse
