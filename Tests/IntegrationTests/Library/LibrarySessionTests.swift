@@ -194,7 +194,7 @@ struct LibrarySessionTests {
     }
 
     /// A request's own time-out, for a server that doesn't answer and for one that stops in the middle.
-    @Test(arguments: ["/silent", "/held-gone/it"]) func aRequestHasATimeout(of its: String) async throws {
+    @Test(arguments: ["/silent/", "/held-gone/it"]) func aRequestHasATimeout(of its: String) async throws {
         try await withLibraryBed { bed in
             let session = try bed.session()
             var request = try HTTPRequest(bed.url + its)
