@@ -27,7 +27,9 @@ package final class EventLoop {
             on: base, descriptor: inbox.descriptor, events: EV_READ | EV_PERSIST,
             callback: { _, _, context in
                 guard let context else { return }
-                Unmanaged<EventLoop>.fromOpaque(context).takeUnretainedValue().receivePosts()
+                let loop = Unmanaged<EventLoop>.fromOpaque(context).takeUnretainedValue()
+                loop.inbox.drain()
+                loop.receivePosts()
             }, context: context)
         nextTurn.assign(
             on: base,
@@ -63,7 +65,16 @@ package final class EventLoop {
         // Work may have been deferred before the first turn.
         beginTurn()
         endTurn()
-        while !isStopped, event_base_loop(base.raw, EVLOOP_NO_EXIT_ON_EMPTY) == 0 {}
+        var result: CInt = 0
+        while !isStopped, result == 0 {
+            if inbox.fallAsleep() {
+                result = event_base_loop(base.raw, EVLOOP_NO_EXIT_ON_EMPTY | EVLOOP_ONCE)
+            } else {
+                receivePosts()
+                // Descriptors have their turn before posts that followed.
+                if !isStopped { result = event_base_loop(base.raw, EVLOOP_NO_EXIT_ON_EMPTY | EVLOOP_NONBLOCK) }
+            }
+        }
         isStopped = true
         beginTurn()
         for post in inbox.close() { post(self) }
@@ -76,6 +87,7 @@ package final class EventLoop {
     /// `run()`.
     package func runReady() {
         inbox.belongsToThisThread()
+        if inbox.isCalled { receivePosts() }
         event_base_loop(base.raw, EVLOOP_NONBLOCK)
     }
 
@@ -97,6 +109,7 @@ package final class EventLoop {
     /// Called by every C thunk before it enters Swift.
     @inline(__always)
     func beginTurn() {
+        inbox.wakeUp()
         isInTurn = true
     }
 

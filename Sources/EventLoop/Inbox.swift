@@ -4,7 +4,7 @@ internal import Synchronization
 
 // One idea with EventLoop.swift: the part of a loop that other threads touch.
 
-/// A loop's queue of closures from any thread; an eventfd wakes the loop once a batch.
+/// A loop's queue of closures from any thread. An eventfd wakes the loop if it sleeps, once for all posts until it looks.
 final class Inbox: Sendable {
     typealias Post = @Sendable (EventLoop) -> Void
 
@@ -13,7 +13,18 @@ final class Inbox: Sendable {
         var isOpen = true
     }
 
+    /// What a post has to do, and the loop before it sleeps.
+    private enum Wakefulness: UInt8, AtomicRepresentable {
+        /// The loop runs, and looks for posts before it sleeps.
+        case awake
+        /// The next post wakes the loop.
+        case asleep
+        /// Somebody has posted since the loop looked.
+        case called
+    }
+
     private let contents = Mutex(Contents())
+    private let wakefulness = Atomic(Wakefulness.asleep)
     /// The loop's thread; before it runs, the creator's.
     private let thread = Atomic(pthread_self())
     /// Closed with the inbox's last reference, so that a late post never writes to a reused descriptor.
@@ -35,21 +46,43 @@ final class Inbox: Sendable {
 
     /// On any thread. False if the loop has ended: the work is dropped.
     func post(_ post: @escaping Post) -> Bool {
-        let (accepted, isFirst) = contents.withLock { contents in
-            guard contents.isOpen else { return (false, false) }
+        let accepted = contents.withLock { contents in
+            guard contents.isOpen else { return false }
             contents.posts.append(post)
-            return (true, contents.posts.count == 1)
+            return true
         }
-        // The first of a batch wakes the loop for all.
-        if isFirst { _ = eventfd_write(descriptor, 1) }
+        // After the append: a loop that falls asleep now sees the call.
+        if accepted, wakefulness.exchange(.called, ordering: .acquiringAndReleasing) == .asleep {
+            _ = eventfd_write(descriptor, 1)
+        }
         return accepted
+    }
+
+    /// On the loop's thread, before it sleeps. False: there may be posts, and it has to take them first.
+    func fallAsleep() -> Bool {
+        wakefulness.compareExchange(expected: .awake, desired: .asleep, ordering: .acquiringAndReleasing).exchanged
+    }
+
+    /// On the loop's thread, at the start of work: posts needn't wake it.
+    @inline(__always)
+    func wakeUp() {
+        guard wakefulness.load(ordering: .relaxed) == .asleep else { return }
+        _ = wakefulness.compareExchange(expected: .asleep, desired: .awake, ordering: .acquiringAndReleasing)
+    }
+
+    /// Whether there may be posts.
+    var isCalled: Bool { wakefulness.load(ordering: .acquiring) == .called }
+
+    /// The loop was woken by a post: resets the eventfd.
+    func drain() {
+        var count: eventfd_t = 0
+        _ = eventfd_read(descriptor, &count)
     }
 
     /// On the loop's thread: all posts, oldest first.
     func take() -> [Post] {
-        // Reset the counter first: a post in between costs an empty wake-up, but isn't lost.
-        var count: eventfd_t = 0
-        _ = eventfd_read(descriptor, &count)
+        // Before the posts are taken: one in between costs another look, but isn't lost.
+        wakefulness.store(.awake, ordering: .sequentiallyConsistent)
         return contents.withLock { contents in
             defer { contents.posts = [] }
             return contents.posts

@@ -23,6 +23,9 @@ public struct HTTPRequest: Sendable {
     public var body: RequestBody
     /// False: ``SessionConfiguration/cookies`` neither sends nor receives any.
     public var handlesCookies = true
+    /// How long no byte may arrive or be sent, once the request is on its way (`timeoutInterval`); nil: the session's
+    /// ``SessionConfiguration/responseTimeout`` and ``SessionConfiguration/idleTimeout``.
+    public var timeout: Duration?
 
     /// - Parameters:
     ///   - method: not CONNECT.

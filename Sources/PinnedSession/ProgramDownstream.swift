@@ -15,6 +15,8 @@ final class ProgramDownstream {
     private var message: OwnedRequest?
     /// After followed redirects.
     var url: RequestURL?
+    /// Of the request; nil: the session's.
+    private(set) var timeout: Duration?
     private var source: UploadBody?
     /// The session undoes the codings that it asked for.
     private(set) var offersCodings = false
@@ -44,6 +46,8 @@ final class ProgramDownstream {
     private var cause = ""
     private var isOver = false
     private var isSuspended = false
+    /// From before the exchange until the end.
+    private(set) var turn: ConnectionTurns.Turn?
     /// What waits for the task to be resumed.
     private var postponed: (() -> Void)?
 
@@ -62,19 +66,33 @@ final class ProgramDownstream {
         do throws(SessionError) {
             let url = try core.routing.url(of: wanted)
             // Before any file is opened.
-            _ = try core.destination(of: url)
+            let (destination, rules) = try core.destination(of: url, within: wanted.timeout)
             self.url = url
-            makeSource(of: wanted.body, on: core.loop) { [weak self] made in self?.bodyIsReady(made, for: wanted) }
+            timeout = wanted.timeout
+            makeSource(of: wanted.body, on: core.loop) { [weak self] made in
+                self?.bodyIsReady(made, for: wanted, to: destination, by: rules)
+            }
         } catch {
             end(.failure(error))
         }
     }
 
-    private func bodyIsReady(_ made: Result<any UploadSource, SessionError>, for wanted: HTTPRequest) {
-        guard !isOver, let url else { return }
+    private func bodyIsReady(
+        _ made: Result<any UploadSource, SessionError>, for wanted: HTTPRequest, to destination: Destination,
+        by rules: ExchangeRules
+    ) {
+        guard !isOver, let url else { return turn = nil }
         guard !isSuspended else {
-            postponed = { [weak self] in self?.bodyIsReady(made, for: wanted) }
+            turn = nil
+            postponed = { [weak self] in self?.bodyIsReady(made, for: wanted, to: destination, by: rules) }
             return
+        }
+        if turn == nil {
+            turn = core.turns.take(at: destination.origin) { [weak self] turn in
+                self?.turn = turn
+                self?.bodyIsReady(made, for: wanted, to: destination, by: rules)
+            }
+            guard turn != nil else { return }
         }
         do throws(SessionError) {
             let upload = try made.get()
@@ -91,7 +109,6 @@ final class ProgramDownstream {
             let message = try core.routing.head(
                 of: wanted, to: url, bodyLength: upload.bodyLength(for: wanted.method), offersCodings: offersCodings,
                 cookie: hasOwnCookies ? nil : cookies?.field(for: url))
-            let (destination, rules) = try core.destination(of: url)
             self.message = message
             request = RequestTraits(madeHere: message.head)
             progress = TransferProgress()
@@ -136,6 +153,7 @@ final class ProgramDownstream {
         patience.clear()
         (redirecting, answering, disposing) = (nil, nil, nil)
         postponed = nil
+        turn = nil
         if case .failure = outcome { receiver.abandon() }
         source?.close()
         source = nil
@@ -201,6 +219,7 @@ final class ProgramDownstream {
             metrics.redirects += 1
             source?.close()
             source = nil
+            turn = nil
             return core.loop.afterThisTurn { [weak self] in
                 guard let self, !isOver else { return }
                 begin(replacement)

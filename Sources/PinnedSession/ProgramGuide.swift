@@ -36,7 +36,7 @@ extension ProgramDownstream: ExchangeGuide {
             }
         }
         do {
-            let (destination, rules) = try core.destination(of: url)
+            let (destination, rules) = try core.destination(of: url, within: timeout)
             self.url = url
             return .follow(destination, rules)
         } catch {

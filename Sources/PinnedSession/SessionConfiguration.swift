@@ -43,6 +43,9 @@ public struct SessionConfiguration: Sendable {
     /// Where responses are stored (RFC 9111), for this session alone.
     public var cache = CacheStorage.none
 
+    /// Requests to a server at one time over HTTP/1.1, each with a connection (`httpMaximumConnectionsPerHost`). Others
+    /// wait for their turn, in order and without a time-out. HTTP/2 has no such limit.
+    public var maximumConnectionsPerHost = 6
     /// Name look-up and TCP connection.
     public var connectTimeout: Duration = .seconds(10)
     /// A TLS handshake.

@@ -16,8 +16,12 @@ final class SessionCore {
     let routing: SessionRouting
     let hooks: SessionHooks
     let cookies: CookieStore?
+    let turns: ConnectionTurns
     private let resolver: Resolver
     private var underWay: [UInt64: ProgramDownstream] = [:]
+    /// Ended in this round of the loop: programs learn of all at once, so that their threads are woken once.
+    private var ended: [(task: SessionTask, outcome: SessionTask.Outcome)] = []
+    private let round: AfterRound
     private var isEnding = false
     private var hasEnded = false
     private var waiting: [() -> Void] = []
@@ -29,6 +33,7 @@ final class SessionCore {
         self.cookies = cookies
         self.routing = routing
         self.hooks = hooks
+        turns = ConnectionTurns(limit: routing.connectionsPerHost, loop: loop)
         resolver = try Resolver(loop: loop, cache: ResolverCache())
         let slabs = SlabPool(budget: BodyBudget(limit: routing.longestBodies))
         let pool = UpstreamPool()
@@ -40,6 +45,8 @@ final class SessionCore {
         told.metricsCollected = { record in records.core?.underWay[record.number]?.collect(record) }
         session = LoopSession(
             loop: loop, slabs: slabs, pool: pool, connector: connector, hooks: told, cache: cache)
+        round = AfterRound(loop: loop)
+        round.bind(to: self) { $0.roundEnded() }
         records.core = self
     }
 
@@ -79,16 +86,24 @@ final class SessionCore {
             if case .failure(let failure) = outcome { error = failure }
             completed(task, metrics, error)
         }
-        task.complete(outcome)
-        // It is still on the stack.
-        loop.afterThisTurn { [self] in
-            underWay[task.id] = nil
-            if isEnding, underWay.isEmpty { stop() }
-        }
+        ended.append((task, outcome))
+        round.schedule()
     }
 
-    func destination(of url: RequestURL) throws(SessionError) -> (Destination, ExchangeRules) {
-        try routing.destination(of: url, over: session.pool)
+    private func roundEnded() {
+        let ended = self.ended
+        self.ended.removeAll(keepingCapacity: true)
+        for (task, outcome) in ended {
+            underWay[task.id] = nil
+            task.complete(outcome)
+        }
+        if isEnding, underWay.isEmpty { stop() }
+    }
+
+    func destination(
+        of url: RequestURL, within timeout: Duration?
+    ) throws(SessionError) -> (Destination, ExchangeRules) {
+        try routing.destination(of: url, within: timeout, over: session.pool)
     }
 
     // MARK: The end

@@ -28,6 +28,7 @@ struct SessionRouting: Sendable {
     /// Of the bodies being collected.
     let longestBodies: Int
     let redirectLimit: Int
+    let connectionsPerHost: Int
 
     init(_ configuration: SessionConfiguration) throws(SessionError) {
         let rules = configuration.hosts
@@ -58,6 +59,7 @@ struct SessionRouting: Sendable {
         longestBody = max(configuration.maximumBodyLength, 0)
         longestBodies = max(configuration.maximumBodiesLength, 0)
         redirectLimit = configuration.maximumRedirects
+        connectionsPerHost = configuration.maximumConnectionsPerHost
         if let agent = configuration.userAgent, (try? HeaderValue(agent)) == nil {
             throw .configuration("userAgent: \(agent.debugDescription) can't be the value of a field")
         }
@@ -155,7 +157,10 @@ struct SessionRouting: Sendable {
         places.value(forHost: authority.host, port: authority.port) ?? elsewhere
     }
 
-    func destination(of url: RequestURL, over pool: UpstreamPool) throws(SessionError) -> (Destination, ExchangeRules) {
+    /// - Parameter timeout: of the request; nil: the session's.
+    func destination(
+        of url: RequestURL, within timeout: Duration?, over pool: UpstreamPool
+    ) throws(SessionError) -> (Destination, ExchangeRules) {
         let authority = url.authority.canonical
         let place = place(of: authority)
         if !url.isSecure, place.policy.mode != .none { throw .plainToPinnedHost(authority.host) }
@@ -165,9 +170,16 @@ struct SessionRouting: Sendable {
             host: authority.host, port: authority.port, layer: layer, upstream: upstream,
             tls: url.isSecure ? place.tls : nil)
         let destination = Destination(
-            authority: authority, target: target, origin: pool.origin(for: target.key), terms: terms,
-            via: nil)
+            authority: authority, target: target, origin: pool.origin(for: target.key),
+            terms: timeout.map(terms(within:)) ?? terms, via: nil)
         return (destination, place.rules)
+    }
+
+    private func terms(within timeout: Duration) -> ExchangeTerms {
+        var timeouts = terms.timeouts
+        timeouts.firstByte = max(timeout, .zero)
+        timeouts.idleClient = timeouts.firstByte
+        return ExchangeTerms(timeouts: timeouts, limits: terms.limits)
     }
 
     /// Whether a response is asked for in codings that the session undoes.

@@ -6,9 +6,9 @@ public struct TaskMetrics: Sendable, Hashable {
     /// One request over one connection: NSURLSessionTaskTransactionMetrics. Redirects, challenges, retries add others.
     public struct Transaction: Sendable, Hashable {
         /// Of the server, or of the parent proxy: `192.0.2.1:443`.
-        public let remoteAddress: String
+        public var remoteAddress: String { remote.description }
         /// This end: `192.0.2.7:51234`; nil once the connection is closed.
-        public let localAddress: String?
+        public var localAddress: String? { local?.description }
         /// As ALPN names it: `http/1.1`.
         public let networkProtocol: String
         /// The connection had been used before.
@@ -27,6 +27,8 @@ public struct TaskMetrics: Sendable, Hashable {
         public let firstByte: Duration?
         /// When the last byte was delivered, or the try ended.
         public let ended: Duration?
+        private let remote: SocketAddress
+        private let local: SocketAddress?
     }
 
     /// In order; at most the first 32, and the last.
@@ -64,8 +66,8 @@ extension TaskMetrics.Transaction {
         let connection = transaction.upstream
         let isReused = transaction.isReused
         func taken(_ nanoseconds: UInt64) -> Duration? { isReused ? nil : .nanoseconds(Int64(clamping: nanoseconds)) }
-        remoteAddress = connection.address.description
-        localAddress = connection.localAddress?.description
+        remote = connection.address
+        local = connection.localAddress
         networkProtocol = connection.applicationProtocol
         self.isReused = isReused
         nameLookup = taken(connection.metrics.nameLookup)

@@ -5,14 +5,15 @@ public import PinnedSession
 // URLRequest and HTTPURLResponse of FoundationNetworking, for programs that have them already.
 
 extension HTTPRequest {
-    /// A request with the URL, method, fields, body, cookie handling and cache policy of a URLRequest. Its other
-    /// properties, such as `timeoutInterval`, have no effect: see `SessionConfiguration`.
+    /// A request with the URL, method, fields, body, cookie handling, cache policy and time-out of a URLRequest. The
+    /// default time-out, 60 seconds, leaves the session's. Other properties have no effect: see `SessionConfiguration`.
     /// - Throws: `SessionError.invalidRequest` for a missing URL, a field that the session writes itself, or an
     ///   `httpBodyStream`, which can't be sent again.
     public init(_ request: URLRequest) throws(SessionError) {
         guard let url = request.url else { throw .invalidRequest("the URLRequest has no URL") }
         try self.init(url, method: request.httpMethod ?? "GET")
         handlesCookies = request.httpShouldHandleCookies
+        if request.timeoutInterval != 60 { timeout = .seconds(min(max(request.timeoutInterval, 0), 1e9)) }
         for (name, value) in (request.allHTTPHeaderFields ?? [:]).sorted(by: { $0.key < $1.key }) {
             // The session knows it better.
             if name.lowercased() == "content-length" { continue }

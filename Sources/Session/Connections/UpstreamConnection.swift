@@ -49,8 +49,8 @@ package class UpstreamConnection {
     package final let answer: AddressAnswer?
     /// The origin's scope; nil if a parent proxy looked it up.
     package final let scope: AddressScope?
-    /// Makes a system call.
-    package final var localAddress: SocketAddress? { stream.localAddress }
+    /// Asked of the system when it is first needed.
+    package private(set) final lazy var localAddress: SocketAddress? = stream.localAddress
     final let loop: EventLoop
     /// ``Origin/network`` when it was made.
     final let network: UInt64

@@ -47,4 +47,12 @@ struct LibraryFoundationTests {
         ] { #expect(error?.code == -1000 && error?.localizedDescription.contains("s3cret") == false) }
         #expect(throws: Never.self) { try HTTPRequest(URLRequest(url: url)) }
     }
+
+    /// The default isn't a wish: the session's stays.
+    @Test(arguments: [(60.0, nil), (0.5, .milliseconds(500)), (-1, .zero), (.infinity, .seconds(1_000_000_000))])
+    func itsTimeoutIsTheRequests(_ interval: TimeInterval, _ timeout: Duration?) throws {
+        var request = URLRequest(url: try #require(URL(string: "https://api.localhost/")))
+        request.timeoutInterval = interval
+        #expect(try HTTPRequest(request).timeout == timeout)
+    }
 }

@@ -193,6 +193,20 @@ struct LibrarySessionTests {
         }
     }
 
+    /// A request's own time-out, for a server that doesn't answer and for one that stops in the middle.
+    @Test(arguments: ["/silent/", "/held-gone/it"]) func aRequestHasATimeout(of its: String) async throws {
+        try await withLibraryBed { bed in
+            let session = try bed.session()
+            var request = try HTTPRequest(bed.url + its)
+            request.timeout = .milliseconds(100)
+            let error = await failure { _ = try await session.data(for: request) }
+            guard case .timedOut? = error else { return note("\(String(describing: error))") }
+            #expect(error?.code == -1001)
+            // Others keep the session's.
+            #expect(try await session.data(for: HTTPRequest(bed.url + "/echo")).response.status == 200)
+        }
+    }
+
     @Test func aProxyIsTunnelledThroughAndItsCredentialsStayWithIt() async throws {
         try await withLibraryBed { bed in
             let parent = try await PythonPeer(in: bed.bed, script: "parent.py")

@@ -20,5 +20,7 @@ let load = Load()
 var configuration = HTTPClient.Configuration(certificateVerification: .fullVerification)
 configuration.tlsConfiguration = .makeClientConfiguration()
 configuration.tlsConfiguration?.trustRoots = .file(load.authority)
-configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 100
+if let connections = load.connections {
+    configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = connections
+}
 try await load.run(Client(client: HTTPClient(configuration: configuration)))

@@ -22,15 +22,20 @@ public struct Load: Sendable {
     /// Anchors, in PEM.
     public let authority: String
     public let work: Work
+    /// Connections to a host, at most; nil: as many as the library allows by default.
+    public let connections: Int?
 
-    /// URL AUTHORITY, then `get COUNT AT-ONCE`, `first AT-ONCE` or `download PATH`.
+    /// URL AUTHORITY, then `get COUNT AT-ONCE`, `first AT-ONCE [CONNECTIONS]` or `download PATH`.
     public init(_ arguments: [String] = CommandLine.arguments) {
         guard arguments.count > 4 else {
-            Self.fail("usage: URL AUTHORITY get COUNT AT-ONCE | first AT-ONCE | download PATH")
+            Self.fail("usage: URL AUTHORITY get COUNT AT-ONCE | first AT-ONCE [CONNECTIONS] | download PATH")
         }
         url = arguments[1]
         authority = arguments[2]
-        switch (arguments[3], Int(arguments[4]), arguments.count > 5 ? Int(arguments[5]) : nil) {
+        let last = arguments.count > 5 ? Int(arguments[5]) : nil
+        // As many as requests at one time, or as first ones are given.
+        connections = last
+        switch (arguments[3], Int(arguments[4]), last) {
         case ("get", let count?, let atOnce?) where atOnce > 0: work = .get(count: count, atOnce: atOnce)
         case ("first", let atOnce?, _): work = .first(atOnce: atOnce)
         case ("download", _, _): work = .download(path: arguments[4])

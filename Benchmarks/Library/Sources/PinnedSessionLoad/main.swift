@@ -14,4 +14,5 @@ struct Client: LoadClient {
 let load = Load()
 var configuration = SessionConfiguration()
 configuration.trust = .files([load.authority])
+if let connections = load.connections { configuration.maximumConnectionsPerHost = connections }
 try await load.run(Client(session: try SessionManager(configuration: configuration)))

@@ -21,6 +21,6 @@ struct Client: LoadClient {
 let load = Load()
 // It has no anchors but the system's: library.py mounts the authority in their place.
 let configuration = URLSessionConfiguration.ephemeral
-configuration.httpMaximumConnectionsPerHost = 100
+if let connections = load.connections { configuration.httpMaximumConnectionsPerHost = connections }
 configuration.urlCache = nil
 try await load.run(Client(session: URLSession(configuration: configuration)))
