@@ -65,22 +65,23 @@ package final class EventLoop {
         // Work may have been deferred before the first turn.
         beginTurn()
         endTurn()
-        var result: CInt = 0
-        while !isStopped, result == 0 {
-            if inbox.fallAsleep() {
-                result = event_base_loop(base.raw, EVLOOP_NO_EXIT_ON_EMPTY | EVLOOP_ONCE)
-            } else {
-                receivePosts()
-                // Descriptors have their turn before posts that followed.
-                if !isStopped { result = event_base_loop(base.raw, EVLOOP_NO_EXIT_ON_EMPTY | EVLOOP_NONBLOCK) }
-            }
-        }
+        while !isStopped, runOnce() {}
         isStopped = true
         beginTurn()
         for post in inbox.close() { post(self) }
         endTurn()
         // Work that defers itself for ever has no next turn.
         deferred = []
+    }
+
+    /// Handles what happens next, and waits for it. False: it can't wait.
+    @discardableResult
+    package func runOnce() -> Bool {
+        if inbox.fallAsleep() { return event_base_loop(base.raw, EVLOOP_NO_EXIT_ON_EMPTY | EVLOOP_ONCE) == 0 }
+        receivePosts()
+        // Descriptors have their turn before posts that followed.
+        let once = EVLOOP_NO_EXIT_ON_EMPTY | EVLOOP_ONCE | EVLOOP_NONBLOCK
+        return isStopped || event_base_loop(base.raw, once) == 0
     }
 
     /// Handles what is ready now, without waiting: for a caller that decides itself when the loop turns, instead of

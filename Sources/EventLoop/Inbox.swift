@@ -4,7 +4,7 @@ internal import Synchronization
 
 // One idea with EventLoop.swift: the part of a loop that other threads touch.
 
-/// A loop's queue of closures from any thread. An eventfd wakes the loop if it sleeps, once for all posts until it looks.
+/// A loop's queue of closures from any thread. An eventfd wakes a sleeping loop, once for all posts until it looks.
 final class Inbox: Sendable {
     typealias Post = @Sendable (EventLoop) -> Void
 

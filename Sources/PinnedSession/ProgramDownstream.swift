@@ -46,8 +46,6 @@ final class ProgramDownstream {
     private var cause = ""
     private var isOver = false
     private var isSuspended = false
-    /// From before the exchange until the end.
-    private(set) var turn: ConnectionTurns.Turn?
     /// What waits for the task to be resumed.
     private var postponed: (() -> Void)?
 
@@ -81,18 +79,10 @@ final class ProgramDownstream {
         _ made: Result<any UploadSource, SessionError>, for wanted: HTTPRequest, to destination: Destination,
         by rules: ExchangeRules
     ) {
-        guard !isOver, let url else { return turn = nil }
+        guard !isOver, let url else { return }
         guard !isSuspended else {
-            turn = nil
             postponed = { [weak self] in self?.bodyIsReady(made, for: wanted, to: destination, by: rules) }
             return
-        }
-        if turn == nil {
-            turn = core.turns.take(at: destination.origin) { [weak self] turn in
-                self?.turn = turn
-                self?.bodyIsReady(made, for: wanted, to: destination, by: rules)
-            }
-            guard turn != nil else { return }
         }
         do throws(SessionError) {
             let upload = try made.get()
@@ -153,7 +143,6 @@ final class ProgramDownstream {
         patience.clear()
         (redirecting, answering, disposing) = (nil, nil, nil)
         postponed = nil
-        turn = nil
         if case .failure = outcome { receiver.abandon() }
         source?.close()
         source = nil
@@ -202,14 +191,19 @@ final class ProgramDownstream {
             // Its own time ran out, since nothing was read meanwhile.
             let error = isUndecided ? tooLate : SessionError(failure, at: destination)
             end(.failure(self.failure ?? error))
-        case .cut:
+        case .cut(_, let reason):
             if failure == nil, replacement != nil { return finish() }
-            let lost = SessionError.connectionLost("\(url?.authority.description ?? ""): \(cause)")
-            end(.failure(failure ?? (isUndecided ? tooLate : lost)))
+            end(.failure(failure ?? (isUndecided ? tooLate : interruption(by: reason))))
         case .switched(let upstream):
             _ = upstream.end(.abandoned)
             end(.failure(.badResponse("unrequested 101 Switching Protocols")))
         }
+    }
+
+    private func interruption(by reason: ExchangeFailure?) -> SessionError {
+        let text = "\(url?.authority.description ?? ""): \(cause)"
+        if case .nothingMoved? = reason { return .timedOut("\(text) (idleTimeout)") }
+        return .connectionLost(text)
     }
 
     private func finish() {
@@ -219,7 +213,6 @@ final class ProgramDownstream {
             metrics.redirects += 1
             source?.close()
             source = nil
-            turn = nil
             return core.loop.afterThisTurn { [weak self] in
                 guard let self, !isOver else { return }
                 begin(replacement)

@@ -10,7 +10,6 @@ extension ProgramDownstream {
         _ response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,
         edits: HeadEdits, from body: any BodySource
     ) -> any BodySink {
-        turn?.answered()
         if replacement != nil {
             receiver = DroppedBody(mostBytes: 64 << 10)
             return self

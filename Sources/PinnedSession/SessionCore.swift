@@ -16,7 +16,6 @@ final class SessionCore {
     let routing: SessionRouting
     let hooks: SessionHooks
     let cookies: CookieStore?
-    let turns: ConnectionTurns
     private let resolver: Resolver
     private var underWay: [UInt64: ProgramDownstream] = [:]
     /// Ended in this round of the loop: programs learn of all at once, so that their threads are woken once.
@@ -33,7 +32,6 @@ final class SessionCore {
         self.cookies = cookies
         self.routing = routing
         self.hooks = hooks
-        turns = ConnectionTurns(limit: routing.connectionsPerHost, loop: loop)
         resolver = try Resolver(loop: loop, cache: ResolverCache())
         let slabs = SlabPool(budget: BodyBudget(limit: routing.longestBodies))
         let pool = UpstreamPool()

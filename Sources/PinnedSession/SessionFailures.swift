@@ -19,6 +19,7 @@ extension SessionError {
             case .badRequest(let error): .invalidRequest(error.message)
             case .requestBroke(let error): .requestBody(error.description)
             case .uploadFailed(let cause): .requestBody(cause)
+            case .nothingMoved: .timedOut("\(authority): \(failure.cause) (idleTimeout)")
             case .upstreamClosed, .bodyBroke, .downstreamGone: .connectionLost("\(authority): \(failure.cause)")
             case .responseHeadTooLarge(let limit):
                 .badResponse("\(authority): the response's head is longer than \(limit) bytes (maximumHeadLength)")

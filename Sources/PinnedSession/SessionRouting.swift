@@ -28,7 +28,6 @@ struct SessionRouting: Sendable {
     /// Of the bodies being collected.
     let longestBodies: Int
     let redirectLimit: Int
-    let connectionsPerHost: Int
 
     init(_ configuration: SessionConfiguration) throws(SessionError) {
         let rules = configuration.hosts
@@ -59,7 +58,6 @@ struct SessionRouting: Sendable {
         longestBody = max(configuration.maximumBodyLength, 0)
         longestBodies = max(configuration.maximumBodiesLength, 0)
         redirectLimit = configuration.maximumRedirects
-        connectionsPerHost = configuration.maximumConnectionsPerHost
         if let agent = configuration.userAgent, (try? HeaderValue(agent)) == nil {
             throw .configuration("userAgent: \(agent.debugDescription) can't be the value of a field")
         }
@@ -101,6 +99,7 @@ struct SessionRouting: Sendable {
             case .refuse: .refuse
             }
         rules.maxRedirects = configuration.maximumRedirects
+        rules.maxConnections = max(configuration.maximumConnectionsPerHost, 1)
         rules.followTo = .anywhere
         rules.locationField = false
         rules.credentials = credentials.map { ChallengeCredentials($0) }

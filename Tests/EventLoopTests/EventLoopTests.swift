@@ -31,6 +31,38 @@ import Testing
         #expect(seen.withLock { $0 } == Dictionary(uniqueKeysWithValues: (0..<4).map { ($0, Array(0..<500)) }))
     }
 
+    /// Each post finds the loop asleep, or about to sleep.
+    @Test func noPostIsLostAtTheMomentTheLoopFallsAsleep() throws {
+        let loop = try EventLoop()
+        let handle = loop.handle
+        let turn = Atomic(0)
+        let thread = PosixThread {
+            for number in 1...5_000 {
+                handle.post { _ in turn.store(number, ordering: .releasing) }
+                while turn.load(ordering: .acquiring) != number { sched_yield() }
+            }
+            handle.post { $0.stop() }
+        }
+        run(loop)
+        thread.join()
+        #expect(turn.load(ordering: .relaxed) == 5_000)
+    }
+
+    @Test func postsThatPostThemselvesLetTimersExpire() throws {
+        final class Stopper {
+            let loop: EventLoop
+            init(_ loop: EventLoop) { self.loop = loop }
+        }
+        let loop = try EventLoop()
+        let stopper = Stopper(loop)
+        let deadline = Deadline(loop: loop, owner: stopper) { $0.loop.stop() }
+        deadline.set(afterNanoseconds: 1)
+        @Sendable func again(_ loop: EventLoop) { loop.handle.post(again) }
+        loop.handle.post(again)
+        run(loop)
+        withExtendedLifetime(deadline) {}
+    }
+
     @Test func anAcceptedPostRunsEvenIfTheLoopIsStoppedBeforeItALaterOneIsRefused() throws {
         let loop = try EventLoop()
         let handle = loop.handle

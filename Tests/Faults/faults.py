@@ -806,4 +806,25 @@ FAULTS = [
         "pinning: isStored && !PLANTED",
         "LibraryStateTests/storedResponsesAreServed",
     ),
+    Fault(
+        "a host gets as many connections as there are requests",
+        "PinnedSession/SessionRouting.swift",
+        "rules.maxConnections = max",
+        "rules.maxConnections = PLANTED ? nil : max",
+        "LibraryConnectionTests/othersWaitForTheirTurn",
+    ),
+    Fault(
+        "a request's own time-out is ignored",
+        "PinnedSession/SessionRouting.swift",
+        "timeout.map(terms(within:)) ?? terms",
+        "PLANTED ? terms : timeout.map(terms(within:)) ?? terms",
+        "LibrarySessionTests/aRequestHasATimeout",
+    ),
+    Fault(
+        "a post doesn't wake a sleeping loop",
+        "EventLoop/Inbox.swift",
+        "if accepted, wakefulness",
+        "if accepted, !PLANTED, wakefulness",
+        "EventLoopTests/noPostIsLostAtTheMomentTheLoopFallsAsleep",
+    ),
 ]

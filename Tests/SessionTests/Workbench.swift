@@ -80,13 +80,13 @@ final class Workbench {
             $0.isWanted = true
         }
         withExtendedLifetime(watchdog) {
-            while !stop.isWanted, event_base_loop(loop.base.raw, EVLOOP_ONCE) == 0 {}
+            while !stop.isWanted, loop.runOnce() {}
         }
         stop.isWanted = false
     }
 
     /// Runs the loop once, when something has happened.
-    func runOnce() { event_base_loop(loop.base.raw, EVLOOP_ONCE) }
+    func runOnce() { loop.runOnce() }
 
     /// Runs the loop until `connection` has something to read, and reads it.
     func receive(on connection: UpstreamConnection) -> String {

@@ -52,8 +52,8 @@ extension HTTP1Server {
         case .refused(let failure, let destination):
             answers.reset()
             refuse(.exchange(failure, destination, of: exchange.record), method: head.method, servesOn: false)
-        case .cut(.delivered): breakOff(isFramed: bodyIsFramed)
-        case .cut(.reset): abort()
+        case .cut(.delivered, _): breakOff(isFramed: bodyIsFramed)
+        case .cut(.reset, _): abort()
         case .switched(let upstream):
             requests.dropHead()
             lend()

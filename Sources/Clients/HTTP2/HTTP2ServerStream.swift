@@ -182,8 +182,8 @@ final class HTTP2ServerStream: ServerDoor {
         case .refused(let failure, let destination):
             if made != nil { made = nil }
             refuse(.exchange(failure, destination, of: exchange.record), method: head.method, servesOn: true)
-        case .cut(.delivered): end(.internalError, delivering: true)
-        case .cut(.reset): end(.internalError, delivering: false)
+        case .cut(.delivered, _): end(.internalError, delivering: true)
+        case .cut(.reset, _): end(.internalError, delivering: false)
         case .switched(let upstream): relay(upstream)
         }
     }

@@ -131,6 +131,7 @@ package enum ProxyError {
         case .unaskedUpgrade: .unaskedUpgrade(host: host)
         case .noResponse(let time): .noResponse(after: time, host: host)
         case .bodyBroke(let cause), .uploadFailed(let cause), .downstreamGone(let cause): .bodyBroke(cause, host: host)
+        case .nothingMoved: .bodyBroke(failure.cause, host: host)
         case .redirect(let defect): .redirect(defect, host: host, destination.source)
         case .unacceptable(let error, let source):
             .unacceptable(

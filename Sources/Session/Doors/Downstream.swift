@@ -28,8 +28,8 @@ package enum ExchangeEnding {
     case finished(keeping: HTTP1Upstream?)
     /// No part of a response was delivered.
     case refused(ExchangeFailure, Destination)
-    /// Only a part was delivered.
-    case cut(Cut)
+    /// Only a part was delivered. `because`: nil if the origin just closed.
+    case cut(Cut, because: ExchangeFailure?)
     /// `101 Switching Protocols` was delivered.
     case switched(HTTP1Upstream)
 }

@@ -172,7 +172,7 @@ package final class Exchange: UpstreamReceiver {
         case .firstByte: happened(.deadline, because: .noResponse(after: timeouts.firstByte))
         case .idle where state.phase == .awaiting:
             happened(.deadline, because: .requestStalled(after: timeouts.idleClient))
-        case .idle: happened(.deadline, because: .bodyBroke("nothing moved for \(timeouts.idleClient)"))
+        case .idle: happened(.deadline, because: .nothingMoved(after: timeouts.idleClient))
         }
     }
 
@@ -232,6 +232,8 @@ package final class Exchange: UpstreamReceiver {
             record.connected(connection, at: session.now)
         }
         self.upstream = upstream
+        // Others may share its connection.
+        if admission != nil, rules?.session.maxActive == nil, facts.connection is HTTP2Upstream { leaveTurn() }
         return .upstreamReady(reused: facts.isReused)
     }
 
@@ -268,7 +270,7 @@ package final class Exchange: UpstreamReceiver {
         record.failed(failure?.cause ?? "")
         countBytes()
         dropUpstream()
-        end(.cut(how), for: downstream)
+        end(.cut(how, because: failure), for: downstream)
     }
 
     private func countBytes() {

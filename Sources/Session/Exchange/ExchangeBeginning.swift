@@ -62,8 +62,9 @@ extension Exchange {
         if throttle != nil { throttle = nil }
         if cacheUse != nil { cacheUse = nil }
         mayShare = hop.rules?.ofSharedFetch != nil
-        if let admission, !admission.isFor(hop.destination.target) || hop.rules?.session.maxActive == nil {
-            leaveTurn()
+        if let admission {
+            let isLimited = hop.rules?.limit(at: hop.destination.origin) != nil
+            if !isLimited || !admission.isFor(hop.destination.target) { leaveTurn() }
         }
     }
 
@@ -92,7 +93,7 @@ extension Exchange {
                 return start(on: shared)
             }
         }
-        guard let limit = rules.session.maxActive, admission == nil else { return connect(fresh: fresh) }
+        guard let limit = rules.limit(at: destination.origin), admission == nil else { return connect(fresh: fresh) }
         let admission = Admission(
             to: destination.target, by: rules.session, limit: limit, among: session.admissions, on: session.loop
         ) { [weak self] in
@@ -101,7 +102,7 @@ extension Exchange {
         }
         self.admission = admission
         guard admission.isWaiting else { return connect(fresh: fresh) }
-        deadline.set(afterNanoseconds: silence.firstByte)
+        if rules.session.maxActive != nil { deadline.set(afterNanoseconds: silence.firstByte) }
         return nil
     }
 

@@ -22,6 +22,8 @@ package enum ExchangeFailure: Error {
     case noResponse(after: Duration)
     /// The body was interrupted before the rules could judge it.
     case bodyBroke(String)
+    /// No byte of a response that had begun.
+    case nothingMoved(after: Duration)
     case redirect(RedirectDefect)
     /// No suitable response is stored, and the client accepts nothing else (RFC 9111 section 5.2.1.7).
     case notStored
@@ -51,6 +53,7 @@ package enum ExchangeFailure: Error {
         case .tooManyResponseFields: "the response has too many header fields"
         case .unaskedUpgrade: "unrequested 101 Switching Protocols"
         case .bodyBroke(let cause), .uploadFailed(let cause): cause
+        case .nothingMoved(let time): "nothing moved for \(time)"
         case .unacceptable(let error, _): error.description
         case .notAdmitted(let cause): cause
         case .notStored: "no usable response is stored, and the client accepts no other (only-if-cached)"

@@ -15,7 +15,13 @@ package final class ExchangeRules: Sendable {
     /// Whether a response may cause another request: a redirect, or a challenge.
     package let asksAgain: Bool
     /// Whether a request may wait for others, or share a response.
-    var takesTurns: Bool { session.maxActive != nil || session.coalesce || cache != nil }
+    var takesTurns: Bool {
+        session.maxActive != nil || session.maxConnections != nil || session.coalesce || cache != nil
+    }
+    /// The exchanges with an origin at one time; nil: any number.
+    func limit(at origin: Origin) -> Int? {
+        session.maxActive ?? (origin.chosenProtocol == .http2 ? nil : session.maxConnections)
+    }
     /// The rules after a redirect from another origin: without credentials.
     var withoutSecrets: ExchangeRules { open ?? self }
     /// Nil: the rules hold no secrets.

@@ -95,6 +95,9 @@ package struct SessionRules: Sendable, Hashable {
     /// Concurrent exchanges with the host; nil: any number.
     package var maxActive: Int?
     package var order = Order.fifo
+    /// Concurrent exchanges over HTTP/1.1, where each takes a connection; nil: any number. Of the library,
+    /// not of a pin file.
+    package var maxConnections: Int?
     package var serviceType = ServiceType.default
     /// False: refused while reachability says WWAN.
     package var allowWWAN = true

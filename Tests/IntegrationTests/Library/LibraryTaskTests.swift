@@ -168,7 +168,7 @@ struct LibraryTaskTests {
                 var hooks = SessionHooks()
                 let witness = Witness(continuation)
                 hooks.completed = { _, _, _ in withExtendedLifetime(witness) {} }
-                let session = try bed.session(hooks: hooks)
+                let session = try bed.session(hooks: hooks) { $0.maximumConnectionsPerHost = 50 }
                 for number in 0..<20 {
                     let request = try HTTPRequest(bed.url + "/held-gone/\(number)")
                     let download = session.downloadTask(for: request, to: bed.bed.path("gone/\(number)"))

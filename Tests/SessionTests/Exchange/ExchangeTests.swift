@@ -131,7 +131,7 @@ import Testing
             let body = PieceSource(Array("ab".utf8))
             try upstream.answer("HTTP/1.1 200 OK\r\nContent-Length: 9", body)
             downstream.exchange.cancel("the test")
-            guard case .cut(.delivered)? = downstream.ending else {
+            guard case .cut(.delivered, _)? = downstream.ending else {
                 throw Unexpected(text: "\(String(describing: downstream.ending))")
             }
         } else {
@@ -150,7 +150,7 @@ import Testing
         downstream.sink.room = 1
         try upstream.answer("HTTP/1.1 200 OK\r\nContent-Length: 9", .whole("abc"))
         downstream.exchange.cancel("the test")
-        guard case .cut(.reset)? = downstream.ending else {
+        guard case .cut(.reset, _)? = downstream.ending else {
             throw Unexpected(text: "\(String(describing: downstream.ending))")
         }
     }
