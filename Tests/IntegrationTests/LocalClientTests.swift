@@ -258,7 +258,7 @@ struct LocalClientTests {
     }
 
     /// A connection to the origin is shared between clients; who may use the host is not.
-    @Test func aConnectionAtRestIsNoPass() async throws {
+    @Test func anIdleConnectionGrantsNoAccess() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(
                 bed, pins: Self.entry("users: [root]"), sections: ["proxy": ["workers: 1"]])

@@ -36,8 +36,8 @@ extension ClientConnection {
         }
     }
 
-    /// Whether it has been idle for longer than that.
-    package func hasRested(nanoseconds: UInt64, at now: MonotonicTime) -> Bool {
+    /// Whether it has been idle for longer than `nanoseconds`.
+    package func hasBeenIdle(nanoseconds: UInt64, at now: MonotonicTime) -> Bool {
         if let http2 { return http2.isIdle && now - http2.lastUsed > nanoseconds }
         return server.isAwaitingRequest && server.requests.isEmpty && now - server.lastUsed > nanoseconds
     }

@@ -166,7 +166,7 @@ package final class HTTP1Server: ServerDoor, ByteStreamOwner {
         repeat {
             switch requests.receive(limit: settings.requestHead) {
             case .received?: nextRequest()
-            case .blocked?: return requests.rest()
+            case .blocked?: return requests.releaseBuffer()
             case .ended?:
                 hasEnded = true
                 clientHasLeft = true

@@ -110,7 +110,7 @@ final class HTTP2Server: HTTP2ConnectionOwner {
             // It may be within a call.
             session.loop.afterThisTurn { _ = served }
         }
-        rest()
+        updateIdleness()
     }
 
     func note(_ record: inout TaskRecord) { owner?.note(&record) }
@@ -120,7 +120,7 @@ final class HTTP2Server: HTTP2ConnectionOwner {
         for served in serving + spare { served.request.record.traits = traits }
     }
 
-    private func rest() {
+    private func updateIdleness() {
         lastUsed = session.now
         guard isDone, !connection.isClosed else { return }
         guard isIdle else {
@@ -169,7 +169,7 @@ final class HTTP2Server: HTTP2ConnectionOwner {
 
     // MARK: The connection
 
-    func connectionChanged(_ connection: HTTP2Connection) { rest() }
+    func connectionChanged(_ connection: HTTP2Connection) { updateIdleness() }
     func answeredPing(_ opaque: UInt64) {}
     func connectionIsQuiet() { spare = [] }
     func noticed(_ notice: HTTP2Notice, on connection: HTTP2Connection) { owner?.noticed(notice, on: self) }

@@ -52,13 +52,13 @@ package final class HTTP1Upstream: UpstreamConnection {
 
     override func enterPool(at place: Int, idleNanoseconds: UInt64) {
         super.enterPool(at: place, idleNanoseconds: idleNanoseconds)
-        rest()
+        releaseBuffers()
         stream.wantsRead = true
     }
 
-    private func rest() {
-        responses.rest()
-        stream.rest()
+    private func releaseBuffers() {
+        responses.releaseBuffer()
+        stream.releaseBuffers()
     }
 }
 
@@ -67,7 +67,7 @@ extension HTTP1Upstream: ByteStreamOwner {
     package func streamIsReadable(_ stream: ByteStream) {
         if let receiver { return receiver.upstreamIsReadable() }
         switch responses.receive(limit: 1) {
-        case .blocked?: rest()
+        case .blocked?: releaseBuffers()
         default:
             isOver = true
             stream.wantsRead = false

@@ -132,13 +132,13 @@ package final class Origin {
 
     /// An idle shared connection is in use again, or has ended.
     func wake(_ connection: HTTP2Upstream) {
-        guard let place = connection.restingPlace else { return }
+        guard let place = connection.idlePlace else { return }
         _ = pool.remove(at: place)
     }
 
     /// Closes an idle connection that ended, sent something, or expired.
     func drop(_ connection: UpstreamConnection) {
-        guard let place = connection.restingPlace else { return }
+        guard let place = connection.idlePlace else { return }
         // Mostly the first.
         if let index = idle.firstIndex(of: place) { idle.remove(at: index) }
         pool.remove(at: place).close()
@@ -153,7 +153,7 @@ package final class Origin {
 package final class UpstreamPool {
     private let capacity: Int
     // Changed by code that calls no other code.
-    @exclusivity(unchecked) private var idle = RestingOrder<UpstreamConnection>()
+    @exclusivity(unchecked) private var idle = IdleOrder<UpstreamConnection>()
 
     private struct Known {
         // unowned: an origin removes itself in its deinit; weak would slow down every use.
@@ -168,7 +168,7 @@ package final class UpstreamPool {
     package var idleCount: Int { idle.count }
     /// Those of ``idleCount`` that exchanges share.
     package var idleSharedCount: Int {
-        origins.values.reduce(0) { $0 + $1.origin.shared.count { $0.restingPlace != nil } }
+        origins.values.reduce(0) { $0 + $1.origin.shared.count { $0.idlePlace != nil } }
     }
 
     /// Receives notices about peers of shared connections.
@@ -257,7 +257,7 @@ package final class UpstreamPool {
         }
         // Those in use close after their last exchange.
         for connection in origin.shared {
-            guard connection.restingPlace != nil else {
+            guard connection.idlePlace != nil else {
                 connection.close()
                 continue
             }

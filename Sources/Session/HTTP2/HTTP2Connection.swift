@@ -82,7 +82,7 @@ package final class HTTP2Connection {
         guard streams.isEmpty else { return }
         session.trim()
         block = FieldBlock()
-        stream.rest()
+        stream.releaseBuffers()
         owner?.connectionIsQuiet()
     }
 
