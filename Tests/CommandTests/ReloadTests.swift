@@ -69,7 +69,7 @@ import Testing
         let outcome = try bed.configured("reload")
         #expect(outcome.code == 1)
         #expect(outcome.errors.contains("process \(bystander.processIdentifier)"), "\(outcome)")
-        #expect(outcome.errors.contains("nothing was asked of it"), "\(outcome)")
+        #expect(outcome.errors.contains("no request was sent"), "\(outcome)")
         #expect(bystander.isRunning)
         withExtendedLifetime(lock) {}
     }

@@ -252,7 +252,7 @@ package enum ProxyError {
             // Not 407, after which clients ask for other credentials or give up: these may be right.
             .later(
                 "Too many passwords are being checked",
-                "\(what) are waiting to be compared, and the queue is full; try again in a moment")
+                "\(what) are waiting to be checked, and the queue is full; try again in a moment")
         case .stopping(let host):
             .later(
                 "The proxy is stopping",

@@ -116,8 +116,8 @@ package final class UserVerifier: Sendable {
                 logger.warning(
                     "users.limit",
                     metadata: [
-                        "cause": "\(what) are waiting to be compared",
-                        "effect": "further passwords are not compared: 503",
+                        "cause": "\(what) are waiting to be checked",
+                        "effect": "requests with further passwords get 503",
                     ])
             }
             answer(.notCompared(what))
@@ -142,7 +142,7 @@ package final class UserVerifier: Sendable {
         if turnedAway > 0 {
             logger.notice(
                 "users.limit",
-                metadata: ["effect": "passwords are compared again", "not_compared": .stringConvertible(turnedAway)])
+                metadata: ["effect": "passwords are checked again", "not_compared": .stringConvertible(turnedAway)])
         }
         for answer in answers { answer(isGood) }
     }

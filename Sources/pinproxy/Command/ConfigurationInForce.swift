@@ -49,7 +49,7 @@ extension ConfigurationOptions {
         guard let config, !ConfigurationChoice.isSame(config, read) else { return }
         throw CommandFailure(
             "process \(proxy.process), which uses \(files.directory), reads \(read) and not \(config), "
-                + "so nothing was asked of it; leave --config out, or name the state directory of the intended "
+                + "so no request was sent; leave --config out, or name the state directory of the intended "
                 + "proxy with --state-directory")
     }
 }

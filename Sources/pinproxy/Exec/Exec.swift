@@ -154,7 +154,7 @@ struct Exec: ParsableCommand {
             if session.hasBegun { return (session, started) }
             cause = session.whyNotBegun
         }
-        throw CommandFailure("--start: the proxy that uses \(files.directory) doesn't take the run: \(cause)")
+        throw CommandFailure("--start: the proxy that uses \(files.directory) doesn't accept the run: \(cause)")
     }
 
     private func startCommand(

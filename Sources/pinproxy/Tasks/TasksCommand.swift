@@ -13,7 +13,7 @@ struct TasksCommand: ParsableCommand {
             the life of the proxy, and is in the log line of its exchange (task).
 
             suspend stops reading on both sides of a task, and its time-outs: both peers see only a slow connection. \
-            resume lets it go on. cancel ends both sides, so that neither can mistake a part for the whole; a client \
+            resume continues it. cancel ends both sides, so that neither can mistake a part for the whole; a client \
             that has received nothing of the response yet gets 403. The log says who gave the order.
 
             --json prints the tasks as the control socket gives them (docs/tasks.md).
@@ -128,7 +128,7 @@ struct TasksSuspendCommand: ParsableCommand, TaskCommand {
 }
 
 struct TasksResumeCommand: ParsableCommand, TaskCommand {
-    static let configuration = CommandConfiguration(commandName: "resume", abstract: "Let a suspended task go on.")
+    static let configuration = CommandConfiguration(commandName: "resume", abstract: "Continue a suspended task.")
 
     @OptionGroup var options: TaskOptions
     @Argument(help: "The task's number.") var id: UInt64
