@@ -1,6 +1,6 @@
 internal import PinproxyHTTPWire
 
-/// What a request gets of a stored response that matches it (RFC 9111 section 4).
+/// The answer to a request from a matching stored response (RFC 9111 section 4).
 package enum CacheAnswer: Sendable, Equatable {
     package enum Leave: Sendable, Equatable {
         /// The client accepts it (max-stale).

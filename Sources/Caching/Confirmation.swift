@@ -8,7 +8,7 @@ package enum Confirmation {
         .contentLength, .contentEncoding, .contentRange, .contentType, .setCookie,
     ]
 
-    /// What makes a request ask whether `response` still holds. The client's own conditions are answered here.
+    /// The edits that make a request conditional on `response`. The client's own conditions are answered here.
     package static func edits(for response: OwnedResponse) -> HeadEdits {
         var edits = HeadEdits()
         for name in ["If-None-Match", "If-Modified-Since", "If-Range", "Range"] { edits.append(.remove, name) }

@@ -1,6 +1,6 @@
 import PinproxyHTTPWire
 
-/// When a response was asked for and arrived, in Unix seconds.
+/// When a response was requested and received, in Unix seconds.
 package struct ResponseTimes: Sendable, Equatable {
     package let requested: Int64
     package let received: Int64
@@ -11,9 +11,10 @@ package struct ResponseTimes: Sendable, Equatable {
     }
 }
 
-/// How old a stored response is, and how long it is fresh (RFC 9111 section 4.2).
+/// The age and freshness lifetime of a stored response (RFC 9111 section 4.2).
 package struct Freshness: Sendable, Equatable {
-    /// Of what isn't said to expire: a part of the time since its last change (section 4.2.2), a day at most.
+    /// The part of the time since the last change for which a response without expiry is fresh (section 4.2.2), a day
+    /// at most.
     static let heuristicPart: Int64 = 10
     static let mostHeuristic: Int64 = 86_400
 

@@ -1,6 +1,6 @@
 package import PinproxyHTTPWire
 
-/// What responses to other methods than GET say of stored ones.
+/// The effect of responses to other methods than GET on stored ones.
 package enum Invalidation {
     /// The URLs for which nothing that is stored may be used any more without asking the origin (RFC 9111 section 4.4):
     /// the request's, and those in Location and Content-Location of the same origin. Empty after a safe method, and
@@ -20,7 +20,7 @@ package enum Invalidation {
         return urls
     }
 
-    /// What a response to HEAD says of a stored one to GET (RFC 9111 section 4.3.5).
+    /// The effect of a response to HEAD on a stored one to GET (RFC 9111 section 4.3.5).
     package enum HeadEffect: Sendable, Equatable {
         /// They are of the same version: its fields replace those of the stored response.
         case updates

@@ -22,7 +22,7 @@ final class DecoderProcess: SocketHandler {
     private(set) var idleSince = MonotonicTime(nanoseconds: 0)
     private let loop: EventLoop
     private let limits: DecoderLimits
-    /// Of the process and of this object.
+    /// The owner of the process and of this object.
     private weak var owner: (any DecoderProcessOwner)?
     private var state = DecoderState()
     private var job: DecoderJob?

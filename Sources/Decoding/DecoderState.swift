@@ -45,7 +45,7 @@ struct DecoderState: Hashable {
     }
 
     private(set) var phase = Phase.starting
-    /// It never became ready.
+    /// False once it was ready.
     private(set) var isNew = true
 
     mutating func received(_ event: Event) -> Action {

@@ -226,7 +226,7 @@ private final class LookUp {
     private let channel: ResolverChannel
     private var begun: ((AddressAnswer) -> Void)?
     private var answered: ResolverChannel.Answered?
-    /// Of the last answer with addresses.
+    /// The source of the last answer with addresses.
     private var source = NameSource(.server(nil))
     private let loop: EventLoop
     private var delay: Timer?

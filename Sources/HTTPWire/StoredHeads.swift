@@ -21,7 +21,7 @@ extension OwnedResponse {
         return try? OwnedResponse(out + [0x0D, 0x0A], version: head.version)
     }
 
-    /// Another head of the same response, in the same version; nil if the bytes aren't a whole head.
+    /// This response with another head, in the same version; nil if the bytes aren't a whole head.
     package func replaced(by bytes: [UInt8]) -> OwnedResponse? { try? OwnedResponse(bytes, version: head.version) }
 
     /// The answer to HEAD (RFC 9110 section 9.3.2): all fields, no body.

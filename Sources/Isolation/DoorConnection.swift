@@ -12,9 +12,9 @@ final class DoorConnection: ByteStreamOwner {
         /// The proxy was asked for a tunnel, and hasn't answered yet.
         case asking(ByteStream, Authority)
         case relaying(Relay)
-        /// A name server's client.
+        /// It is a client of the name server.
         case answering
-        /// All is said. The client's last bytes are read away, so that they don't destroy what was said.
+        /// The response is sent. The client's last bytes are discarded: unread, they would cause a reset.
         case lingering
         case over
     }
@@ -78,7 +78,7 @@ final class DoorConnection: ByteStreamOwner {
         case .received: break
         case .blocked: return
         case .ended:
-            // What was answered is still to be read.
+            // The client still has to read the answer.
             if case .answering = state { return finish() }
             return abort()
         case .failed: return abort()

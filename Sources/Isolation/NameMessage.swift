@@ -30,7 +30,7 @@ package struct NameMessage: Equatable {
     private static let lifetimeSeconds: UInt32 = 10
     private static let headerLength = 12
 
-    /// Of printable ASCII, without a dot at its end. Empty: the root.
+    /// A name of printable ASCII, without a final dot. Empty: the root.
     package let name: String
     let kind: Kind
     /// The first two fields of the header.

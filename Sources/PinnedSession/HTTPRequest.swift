@@ -12,14 +12,14 @@ import PinproxySession
 /// ```
 /// The session writes fields of framing and connection (Host, Content-Length, Connection and so on) itself.
 public struct HTTPRequest: Sendable {
-    /// GET by default.
+    /// The request method; GET by default.
     public var method: MethodName
     /// A whole URL, or one relative to ``SessionConfiguration/baseURL``; an empty one is the base. A fragment isn't
     /// sent; user information (`https://user:password@host/`) is refused: see ``HostRule/credentials``.
     public var url: String
     /// Sent in this order. The description hides secret values.
     public var fields: [HeaderField]
-    /// Empty by default.
+    /// The body; empty by default.
     public var body: RequestBody
     /// False: ``SessionConfiguration/cookies`` neither sends nor receives any.
     public var handlesCookies = true
@@ -49,7 +49,7 @@ public struct HTTPRequest: Sendable {
         }
     }
 
-    /// The same of a URL.
+    /// Creates a request for a `URL`.
     public init(_ url: URL, method: String = "GET", body: RequestBody = .none) throws(SessionError) {
         try self.init(url.absoluteString, method: method, body: body)
     }

@@ -13,9 +13,9 @@ public struct HTTPResponse: Sendable {
 
     /// Usually 200 to 599. Only ``SessionManager/value(for:by:)`` judges it.
     public let status: Int
-    /// After followed redirects.
+    /// The URL of the response, after followed redirects.
     public let url: String
-    /// In the server's order.
+    /// The header fields, in the server's order.
     public let fields: [Field]
     /// The security policy's result for the connection.
     public let pinning: PinningResult
@@ -54,7 +54,7 @@ public enum PinningResult: Sendable, Hashable {
     case unpinned
     /// This pin matched, as its owner wrote it.
     case matched(pin: String)
-    /// None matched under `enforcement: report`.
+    /// No pin matched under `enforcement: report`.
     case reported(PinMismatch)
 }
 

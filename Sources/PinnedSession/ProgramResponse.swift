@@ -42,7 +42,7 @@ extension ProgramDownstream {
         return self
     }
 
-    /// Those to undo: all that the response has, if the session asked for each.
+    /// The codings to undo: all of the response's, if the session asked for each.
     private func codings(of arrived: HTTPResponse) -> [ContentCoding] {
         guard offersCodings, arrived.status != 206, let listed = try? ContentCoding.list(arrived["Content-Encoding"])
         else { return [] }

@@ -30,13 +30,13 @@ public struct RequestBody: Sendable {
     /// No body.
     public static let none = RequestBody(content: .none)
 
-    /// Bytes at hand.
+    /// A body of these bytes.
     public static func bytes(_ bytes: [UInt8]) -> RequestBody { RequestBody(content: .bytes(bytes)) }
 
-    /// Bytes at hand.
+    /// A body of these bytes.
     public static func data(_ data: Data) -> RequestBody { .bytes(Array(data)) }
 
-    /// UTF-8 text.
+    /// A body of UTF-8 text.
     public static func text(_ text: String) -> RequestBody { .bytes(Array(text.utf8)) }
 
     /// A value as JSON, with its Content-Type unless the request has another.
@@ -121,7 +121,7 @@ public struct StreamedPart: Sendable {
     ) throws(SessionError) {
         guard length >= 0 else { throw .invalidRequest("the part \(name) has the length \(length)") }
         do throws(InvalidValue) {
-            // The same names as of other parts.
+            // Names follow the rules of other parts.
             _ = try MultipartPart(name: name, content: .data([], fileName: fileName, type: type))
         } catch {
             throw SessionError(error)

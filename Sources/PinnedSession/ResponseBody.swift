@@ -43,7 +43,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
             return try piece.get()
         }
 
-        /// The same.
+        /// The next bytes, at least one; nil at the end.
         public mutating func next() async throws(SessionError) -> [UInt8]? { try await next(isolation: nil) }
     }
 

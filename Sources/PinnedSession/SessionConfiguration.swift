@@ -3,7 +3,7 @@ public import PinproxySecurity
 public import PinproxySerialization
 import PinproxySession
 
-/// How a ``SessionManager`` reaches servers: NSURLSessionConfiguration, with AFSecurityPolicy for each host.
+/// The settings of a ``SessionManager``: NSURLSessionConfiguration, with AFSecurityPolicy for each host.
 ///
 /// ```swift
 /// var configuration = SessionConfiguration()
@@ -40,19 +40,19 @@ public struct SessionConfiguration: Sendable {
     public var decodesBodies = true
     /// Receives and sends cookies; nil: none. Sessions may share one.
     public var cookies: CookieStore?
-    /// Where responses are stored (RFC 9111), for this session alone.
+    /// The store of responses (RFC 9111), for this session alone.
     public var cache = CacheStorage.none
 
-    /// Name look-up and TCP connection.
+    /// The time limit for name resolution and the TCP connection.
     public var connectTimeout: Duration = .seconds(10)
-    /// A TLS handshake.
+    /// The time limit of a TLS handshake.
     public var tlsTimeout: Duration = .seconds(10)
     /// From the end of the request to the first byte of the response (`timeoutIntervalForRequest`), and for each
     /// decision of a hook.
     public var responseTimeout: Duration = .seconds(60)
-    /// Without a byte in either direction.
+    /// The time limit without a byte in either direction.
     public var idleTimeout: Duration = .seconds(75)
-    /// For idle connections.
+    /// How long idle connections are kept.
     public var keepAlive: Duration = .seconds(60)
     /// Bytes of a body for ``SessionManager/data(for:)``, at most. Longer ones fail: download them to a file.
     public var maximumBodyLength = 64 << 20
@@ -67,7 +67,7 @@ public struct SessionConfiguration: Sendable {
 
 /// The policy and credentials of hosts that a pattern matches.
 public struct HostRule: Sendable {
-    /// The hosts.
+    /// The hosts that the rule applies to.
     public var pattern: HostPattern
     /// Contradictory policies are configuration errors, as is plain HTTP to a host with pins.
     public var policy: SecurityPolicy
@@ -111,7 +111,7 @@ public struct TrustSource: Sendable, Hashable {
     /// The system's bundle when the session is made. SSL_CERT_FILE is not read.
     public static let system = TrustSource(includesSystem: true, files: [])
 
-    /// Of PEM files only.
+    /// Trusts the certificates of PEM files only.
     public static func files(_ paths: [String]) -> TrustSource { TrustSource(includesSystem: false, files: paths) }
 
     /// The system's, and those of PEM files.

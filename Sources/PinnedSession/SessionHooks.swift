@@ -52,11 +52,11 @@ extension Redirect: CustomStringConvertible {
 
 /// The decision about a redirect.
 public enum RedirectChoice: Sendable {
-    /// It is followed.
+    /// Follow the redirect.
     case follow
-    /// It is the response.
+    /// Return the redirect as the response.
     case pass
-    /// The task fails with this reason.
+    /// Fail the task with this reason.
     case refuse(String)
     /// This request replaces it, with nothing of the redirected one.
     case replace(HTTPRequest)
@@ -85,9 +85,9 @@ extension AuthenticationChallenge: CustomStringConvertible {
 
 /// The decision after a response's head.
 public enum ResponseDisposition: Sendable, Hashable {
-    /// It continues.
+    /// Continue the task.
     case allow
-    /// The task is cancelled.
+    /// Cancel the task.
     case cancel
     /// Its body goes to this file, as with ``SessionManager/downloadTask(for:to:)``.
     case becomeDownload(to: String)

@@ -6,7 +6,7 @@ import Synchronization
 public final class SessionTask: Sendable {
     /// As NSURLSessionTaskState has it.
     public enum State: Sendable, Hashable {
-        /// Bytes may move.
+        /// Data may be transferred.
         case running
         /// Not begun, or stopped by ``SessionTask/suspend()``.
         case suspended
@@ -16,7 +16,7 @@ public final class SessionTask: Sendable {
         case completed
     }
 
-    /// What a completed task received.
+    /// The result of a completed task.
     public struct Result: Sendable {
         /// The final response, with the metrics of the task.
         public let response: HTTPResponse
@@ -36,7 +36,7 @@ public final class SessionTask: Sendable {
 
     /// Unique in the session, from 1.
     public let id: UInt64
-    /// Before any redirect.
+    /// The original request, before any redirect.
     public let request: HTTPRequest
     let purpose: Purpose
     private let runner: any TaskRunner
@@ -171,7 +171,7 @@ public final class SessionTask: Sendable {
     }
 }
 
-/// How much of a task's bodies has moved: NSProgress of AFNetworking's uploads and downloads.
+/// The progress of a task's bodies: NSProgress of AFNetworking's uploads and downloads.
 public struct TransferProgress: Sendable, Hashable {
     /// Bytes of the request's body that were sent; it decreases when the body is sent again.
     public internal(set) var sent: UInt64 = 0

@@ -2,7 +2,7 @@
 
 /// Whether a target can be reached, and how.
 ///
-/// The original's four statuses: unknown (−1), not reachable (0), via WWAN (1, ``isReachableViaWWAN``), via WiFi (2,
+/// AFNetworking's four statuses: unknown (−1), not reachable (0), via WWAN (1, ``isReachableViaWWAN``), via WiFi (2,
 /// ``isReachableViaWiFi``: any link that isn't cellular; ``NetworkLink/kind`` names it).
 ///
 /// "Reachable" says that the kernel has a route over a link that carries, and an address to send from. It doesn't say
@@ -20,7 +20,7 @@ public enum ReachabilityStatus: Sendable, Hashable {
         if case .reachable(let paths) = self { paths.first } else { nil }
     }
 
-    /// Over any link.
+    /// Whether it is reachable over any link.
     public var isReachable: Bool { path != nil }
     /// Reachable, and a connection may go over a cellular link.
     public var isReachableViaWWAN: Bool { path?.link.kind == .cellular }
@@ -131,7 +131,7 @@ public struct NetworkLink: Sendable, Hashable {
 
 /// The kind of a link, by the kernel.
 public enum LinkKind: String, Sendable, Hashable, CaseIterable {
-    /// Ethernet and its like.
+    /// Ethernet or similar.
     case wired
     /// WiFi.
     case wireless
@@ -143,16 +143,16 @@ public enum LinkKind: String, Sendable, Hashable, CaseIterable {
     case tunnel
     /// A switch within this machine, as containers have it.
     case bridge
-    /// None of these, or not known.
+    /// Another kind, or not known.
     case other
 }
 
 /// One change of a target's status.
 public struct ReachabilityChange: Sendable, Hashable {
-    /// What is watched.
+    /// The watched target.
     public let target: ReachabilityTarget
-    /// What held before.
+    /// The previous status.
     public let from: ReachabilityStatus
-    /// What holds now.
+    /// The new status.
     public let to: ReachabilityStatus
 }

@@ -11,7 +11,7 @@ public struct Credentials: Sendable, Hashable {
     public init(user: String, password: Secret) throws(InvalidValue) {
         guard !user.isEmpty else { throw InvalidValue("the user is empty") }
         guard !user.utf8.contains(UInt8(ascii: ":")) else {
-            // What follows the colon may be the password.
+            // The text after the colon may be the password.
             throw InvalidValue("the user contains a colon, which would end the name (RFC 7617)")
         }
         guard !user.utf8.contains(where: \.isControl) else {

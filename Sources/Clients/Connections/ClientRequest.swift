@@ -238,7 +238,7 @@ extension ClientRequest: RequestHandler {
         // Its program may send credentials next.
         if case .credentialsMissing = error { return }
         var asked = record.authority
-        // What holds for the host is what holds over https://.
+        // The host's policy is that of https://.
         if case .plainToPinnedHost = error { asked = asked?.onPort(443) }
         let options =
             error.isOfRules

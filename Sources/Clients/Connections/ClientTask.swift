@@ -17,7 +17,7 @@ extension ClientConnection {
         return record.number == number ? task : nil
     }
 
-    /// Of HTTP/1.1, or the CONNECT's.
+    /// The task of HTTP/1.1, or of the CONNECT.
     private var task: TaskSummary? {
         guard let words = state.words else { return state.takesRequests ? request.task : nil }
         switch carrier {

@@ -18,10 +18,10 @@ package struct ConnectionState: Hashable {
         case closed
     }
 
-    /// Which upstream connection a CONNECT waits for.
+    /// The upstream connection that a CONNECT waits for.
     package enum Attempt: Hashable {
         case asAsked
-        /// The same port in the clear: its server seems to speak no TLS.
+        /// Plain HTTP to the same port, where the server seems to speak no TLS.
         case plain
         /// With TLS, for a client that speaks it after CONNECT was answered over a plain one.
         case secure
@@ -43,7 +43,7 @@ package struct ConnectionState: Hashable {
         /// - Parameter isServed: TLS for the client is at hand.
         case handshake(isServed: Bool)
         case refusedHandshake
-        /// Neither, or the end.
+        /// Other bytes, or the end of input.
         case other
     }
 

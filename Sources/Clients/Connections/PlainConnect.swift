@@ -27,7 +27,7 @@ extension ClientConnection {
         return plainRoute(route.authority, for: .plain, insteadOf: route) ?? route
     }
 
-    /// The same port in the clear, if its server seems to speak plain HTTP and the policy allows it.
+    /// A route with plain HTTP to the same port, if its server seems to speak that and the policy allows it.
     func plainRoute(after failure: UpstreamFailure, of tunnel: ClientTunnel) -> Route? {
         let route = tunnel.route
         guard case .tls(.tls(let error), _) = failure, error.mayBePlainHTTP, case .tls = route.target.layer,

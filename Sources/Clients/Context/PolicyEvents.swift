@@ -13,7 +13,7 @@ extension WorkerContext {
     struct Judged {
         let route: Route
         let requester: Requester
-        /// Of a tunnel; nil where the proxy speaks TLS itself.
+        /// The check of a tunnel; nil where the proxy speaks TLS itself.
         var check: TunnelVerdict.Check?
     }
 

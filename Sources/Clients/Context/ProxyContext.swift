@@ -7,7 +7,7 @@ import PinproxyTLS
 package import PinproxyTransport
 import Synchronization
 
-/// What the workers share: immutable, or safe for threads.
+/// State that the workers share: immutable or thread-safe.
 package final class ProxyContext: Sendable {
     let sessions = UpstreamSessionCache()
     let probes = ProbeCache()
@@ -23,7 +23,7 @@ package final class ProxyContext: Sendable {
     let challenges = ChallengeMemory()
     let fetches = SharedFetches()
     let admissions = Admissions()
-    /// Of all workers.
+    /// Shared by all workers.
     package let cache: ResponseCache
     let clientTLS: TLSClientContext
     let interceptedTLS: InterceptedTLS
@@ -38,7 +38,7 @@ package final class ProxyContext: Sendable {
     package let logger: Logger
     let logOutput: LogOutput
     package let freeMemory: FreeMemory
-    /// Of one worker.
+    /// The limit for each worker.
     let idleUpstreams: Int
     /// Sessions that number tasks: each worker's, and last the control socket's.
     package let sessionCount: Int

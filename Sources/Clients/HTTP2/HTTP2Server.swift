@@ -4,7 +4,7 @@ import PinproxyHTTPWire
 import PinproxySession
 import PinproxyTransport
 
-/// What an HTTP/2 server belongs to.
+/// The owner of an HTTP/2 server.
 protocol HTTP2ServerOwner: AnyObject {
     /// Makes the handler of a request, which the server keeps as long as the door.
     func handler(of door: HTTP2ServerStream) -> ClientRequest
@@ -107,7 +107,7 @@ final class HTTP2Server: HTTP2ConnectionOwner {
             spare.append(served)
         } else {
             served.request.giveUp()
-            // It may be within a call.
+            // It may be the caller: release it after this turn.
             session.loop.afterThisTurn { _ = served }
         }
         updateIdleness()

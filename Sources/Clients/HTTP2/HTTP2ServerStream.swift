@@ -19,15 +19,15 @@ final class HTTP2ServerStream: ServerDoor {
     }
 
     private let connection: HTTP2Connection
-    /// Of the request in hand.
+    /// The current request's stream.
     // Unchecked below: each is stored whole.
     @exclusivity(unchecked) private(set) var stream: HTTP2Stream!
     @exclusivity(unchecked) private var phase = Phase.held
-    /// Where the server keeps it.
+    /// Its index in the server's list.
     @exclusivity(unchecked) var place = 0
     // unowned: the server keeps its doors until left(_:).
     private unowned let server: HTTP2Server
-    /// Of an extended CONNECT for a WebSocket.
+    /// The handshake of an extended CONNECT for a WebSocket.
     @exclusivity(unchecked) private var handshake: WebSocketHandshake?
     /// The origin has answered the handshake wrongly.
     @exclusivity(unchecked) private var hasWrongAnswer = false
@@ -205,7 +205,7 @@ final class HTTP2ServerStream: ServerDoor {
         }
     }
 
-    /// What it carried has ended, and the stream with it.
+    /// The relayed protocol has ended, and ends the stream.
     func relayEnded() {
         phase = .closed
         server.left(self, reusable: false)

@@ -113,7 +113,7 @@ package struct HostDecision {
     let tls: ClientTLS?
     /// For test hosts; nil: the configuration's.
     let upstream: UpstreamSettings?
-    /// Of `session`: how connections are made that exchanges share.
+    /// From `session`: how connections that exchanges share are made.
     let http: (protocols: [HTTPProtocol], ping: Duration?)
 
     package enum Refusal: Error {

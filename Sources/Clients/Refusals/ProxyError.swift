@@ -8,7 +8,7 @@ package import PinproxyTLS
 
 /// Why an exchange failed, by who is at fault. Only ``response(to:as:keepsConnection:)`` makes it a response.
 package enum ProxyError {
-    // The client's.
+    // Faults of the client.
     case badRequest(WireError)
     case badAuthority(PinproxyHTTPWire.AuthorityError)
     case badConnectTarget(ConnectTargetDefect)
@@ -44,7 +44,7 @@ package enum ProxyError {
     case unsigned(String, host: String)
     /// The local authority, or one above it, may not sign for the host.
     case outsideNameConstraints(reason: String, host: String)
-    // The policy's.
+    // Denials by the policy.
     case denied(host: String, entry: String?)
     indirect case clientNotAdmitted(ClientObjection)
     case plainToPinnedHost(String, entry: String)
@@ -159,7 +159,7 @@ package enum ProxyError {
             isPinFailure: report.isPinFailure, contact: report.contact)
     }
 
-    /// Of a refused origin, if it was reached.
+    /// The contact with a refused origin, if it was reached.
     var contact: OriginContact? { if case .upstream(let failure, _, _) = self { failure.contact } else { nil } }
     var cause: String { report.details }
     /// The error type of RFC 9209 section 2.3.

@@ -15,7 +15,7 @@ package struct Rehearsal {
         case secure(SecurityPolicy, ClientTLS?, [HTTPProtocol])
         /// An unread connection.
         case tunnel
-        /// The same, after the policy has accepted a probe.
+        /// A tunnel, after the policy has accepted a probe.
         case verifiedTunnel(SecurityPolicy)
     }
 

@@ -43,7 +43,7 @@ final class RunInquiry {
         // The run must not end before the completion.
         defer { if isHeld { runs[place].stepEnded() } }
         guard numbers.removeValue(forKey: place) != nil else { return }
-        // Of nested runs the latest counts.
+        // The latest of nested runs counts.
         if isHeld { holder = max(holder ?? place, place) }
         if numbers.isEmpty { end() }
     }

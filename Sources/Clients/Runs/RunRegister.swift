@@ -11,7 +11,7 @@ package final class RunRegister: Sendable {
     }
 
     static let limit = 256
-    /// Of one user other than the proxy's own and root.
+    /// Most runs of one user other than the proxy's own and root.
     static let limitOfOne = 64
 
     private let digests = KeyedDigest()

@@ -10,13 +10,13 @@ struct ClientDeparture {
     let traits: ClientTraits?
     let authority: Authority
 
-    /// For people.
+    /// The log's text.
     static let cause =
         "the client ended TLS right after the handshake, before any request: it seems not to trust the proxy's "
         + "authority (sudo pinproxy ca install adds that to the system's trust store)"
 }
 
-/// Which clients trust the proxy's authority, as all workers have seen it.
+/// Records which clients trust the proxy's authority, for all workers.
 final class TrustWatch: Sendable {
     private struct State {
         var signs = TrustSigns()
@@ -33,7 +33,7 @@ final class TrustWatch: Sendable {
 
     /// Beyond it the same may be logged again.
     private static let toldLimit = 1024
-    /// Of one program. Further ones aren't logged: the log is not the client's to fill.
+    /// Most User-Agents of one program. Further ones aren't logged: a client can't fill the log.
     private static let agentLimit = 16
 
     private let state = Mutex(State())

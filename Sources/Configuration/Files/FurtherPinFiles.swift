@@ -69,7 +69,7 @@ struct FurtherPinFiles {
         }
     }
 
-    /// Those that can be read, with their paths.
+    /// The readable files, with their paths.
     func sections(_ findings: Findings) -> [(root: Section, file: String)] {
         list.compactMap { path, place in
             guard let section = PinFile.section(of: path, namedAt: place, "", findings) else { return nil }

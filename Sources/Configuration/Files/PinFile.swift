@@ -7,7 +7,7 @@ internal import PinproxySession
 /// pins.yaml, read: which hosts are pinned to what.
 struct PinFile {
     var defaults: PinDefaults
-    /// How TLS is spoken with hosts that have no entry.
+    /// The TLS settings for hosts without an entry.
     var defaultTLS: ClientTLS?
     var hosts: HostTable<HostEntry>
 
@@ -41,7 +41,7 @@ struct PinFile {
             }
             parts += [(root, place.file, true)] + list.map { ($0.root, $0.file, true) }
         }
-        // Those of the bundle, unless the machine has its own.
+        // The bundle's, unless the machine has its own.
         let deciding = parts.first { $0.isOfBundle && bundle?.local != .any } ?? parts.first { $0.root.has("defaults") }
         let main = deciding ?? parts.first
         let defaults = main.map { PinDefaults($0.root.section("defaults"), file: $0.file) } ?? PinDefaults()

@@ -184,7 +184,7 @@ private struct RequestValues {
         return fileName == nil && type == nil ? .value(text) : .data(Array(text.utf8), fileName: fileName, type: type)
     }
 
-    /// What a part says of its content; nil: in a wrong way.
+    /// The file name and type of a part's content; nil: they are invalid.
     private func fileTraits(_ fields: Section) -> (fileName: String?, type: MediaType?)? {
         let fileName = fields.read("file_name", .text)
         let type = fields.read("type", Form.checked(MediaType.init))

@@ -118,7 +118,7 @@ struct IdentityReader {
         }
     }
 
-    /// What a file holds that is named by a key which must be there.
+    /// Reads the file that a required key names.
     func read<Value>(
         _ key: String, _ contents: (String) -> Result<[UInt8], Reason>, _ parse: ([UInt8]) -> Result<Value, Reason>
     ) -> Value? {
@@ -141,7 +141,7 @@ extension FileContents {
     /// The contents of a file of certificates or keys.
     static func small(_ path: String) -> Result<[UInt8], Reason> { read(path, limit: 1 << 20) }
 
-    /// The same of one that nobody else may read.
+    /// Reads a file that no other user may read.
     static func `private`(_ path: String, of services: Set<UInt32>) -> Result<[UInt8], Reason> {
         Result { () throws(PrivateFileProblem) in try PrivateFile.read(path, of: services) }.mapError {
             Reason("\($0)")
@@ -150,7 +150,7 @@ extension FileContents {
 }
 
 extension PinEntryReader {
-    /// What the proxy proves itself with to the host (`client_certificate`); nil without, or if it is wrong.
+    /// The proxy's certificate for the host (`client_certificate`); nil without one, or if it is invalid.
     func clientIdentity(_ action: HostAction) -> Identity? {
         guard let value = section.nonNull("client_certificate") else { return nil }
         guard action == .intercept else {

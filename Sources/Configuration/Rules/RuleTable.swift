@@ -9,7 +9,7 @@ package protocol RuleTable: Sendable, Equatable {
     /// The key of its mapping; empty: its keys stand in the entry itself.
     static var name: String { get }
 
-    /// What holds where nothing is written.
+    /// Creates the defaults.
     init()
 
     /// The value of a key in human-readable form, as the file would write it; secrets are masked.

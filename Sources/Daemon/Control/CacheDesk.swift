@@ -13,7 +13,7 @@ struct CacheDesk {
         case figures, responses, purge
     }
 
-    /// What ``ControlResources`` needs of the daemon.
+    /// The parts of the daemon that ``ControlResources`` uses.
     struct Daemon {
         let cache: ResponseCache
         /// Nil while the proxy starts.
@@ -102,7 +102,7 @@ struct CacheDesk {
 
 /// The answer of `POST /cache/purge`.
 package struct CachePurge: Codable, Sendable, Equatable {
-    /// Responses.
+    /// The number of removed responses.
     package let removed: Int
 }
 

@@ -18,7 +18,7 @@ package struct FilesReport: Codable, Sendable, Equatable {
     /// The state directory has a copy of what is in force (``KeptConfiguration``).
     package let kept: Bool
 
-    /// Those that were written, replaced or removed since, and directories where one was added.
+    /// Files that were written, replaced or removed since, and directories where one was added.
     package var changed: [String] {
         let files = files.filter { !$0.isCurrent }.map(\.path)
         let directories = (listings ?? []).filter { !$0.isCurrent }.map(\.directory)

@@ -14,7 +14,7 @@ final class RunConnection {
 
     struct Order {
         let token: RunToken
-        /// Of the client's own HTTPS_PROXY, in Proxy-Authorization.
+        /// The credentials of the client's own HTTPS_PROXY, in Proxy-Authorization.
         let credentials: Credentials?
     }
 
@@ -42,7 +42,7 @@ final class RunConnection {
         server.handler = self
     }
 
-    /// Of the run, which lasts as long as this connection.
+    /// The token of the run, which lasts as long as this connection.
     var token: RunToken? { accepted?.token }
 
     func start() { server.serve() }

@@ -1,6 +1,6 @@
 import PinproxyEventLoop
 
-/// What a proxy tells the `pinproxy exec --start` that has started it, over a socket of packets.
+/// Messages of a proxy to the `pinproxy exec --start` that has started it, over a packet socket.
 package enum StarterWord {
     /// The first, with where it listens. The end instead: it couldn't start, and has said why.
     case ready([String])
@@ -28,7 +28,7 @@ package enum StarterWord {
     }
 }
 
-/// What a proxy and the main process of its service say to each other, over a socket of packets.
+/// Messages between a proxy and the main process of its service, over a packet socket.
 package enum SupervisorWord: String {
     /// By the main process: the next proxy is about to start.
     case handOver = "hand over"

@@ -62,7 +62,7 @@ package enum ReadingFailure: Error, Sendable, Hashable, CustomStringConvertible 
     }
 }
 
-/// What the store did of its accord, for a log.
+/// An action of the store that no caller requested, for a log.
 package enum DiskStoreEvent: Sendable, Hashable {
     /// The index was unusable: nothing that was stored is kept. `setAside`: where the index is now, until the next
     /// start that finds a sound one.

@@ -41,7 +41,7 @@ package struct EntityTag: Sendable, Hashable {
     }
 }
 
-/// What tells one state of a resource from another, byte for byte.
+/// Identifies a state of a resource, byte for byte.
 package enum StrongValidator {
     /// Seconds between a modification and the response that make a date strong (RFC 9110 section 8.8.2.2, RFC 7232).
     package static let leastAge: Int64 = 60

@@ -17,7 +17,7 @@ struct PathAutomaton: Sendable, Hashable {
     typealias States = SIMD4<UInt64>
 
     let elements: [Element]
-    /// Of each state, itself and the states reached from it without a byte.
+    /// For each state, itself and the states reached from it without a byte.
     private let closures: [States]
     /// The literals before the first wildcard, compared first, since most rules match few requests.
     private let prefix: [UInt8]

@@ -1,4 +1,4 @@
-/// Which request paths a rule of the pin file applies to (`rules: [{path: …}]`).
+/// The request paths that a rule of the pin file applies to (`rules: [{path: …}]`).
 ///
 /// | pattern        | matches                                     | doesn't match           |
 /// |----------------|---------------------------------------------|-------------------------|

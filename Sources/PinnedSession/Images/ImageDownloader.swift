@@ -10,7 +10,7 @@ import Synchronization
 /// ```
 /// Thread-safe.
 public final class ImageDownloader: Sendable {
-    /// Which waiting request is next.
+    /// The order of waiting requests.
     public enum Order: Sendable, Hashable {
         /// The first that was made.
         case fifo

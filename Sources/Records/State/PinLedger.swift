@@ -14,7 +14,7 @@ package final class PinLedger: Sendable {
     private let noted = Mutex(Noted())
 
     private struct Noted {
-        /// What the history knows, by entry.
+        /// The history's policies by entry.
         var policies: [String: Known] = [:]
         /// Entries that have seen enough to be enforced.
         var ready: Set<String> = []

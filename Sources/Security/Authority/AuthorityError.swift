@@ -7,7 +7,7 @@ package enum AuthorityError: Error, Sendable, CustomStringConvertible {
     /// The certificate exists without its key.
     case keyMissing(certificate: String, key: String)
     case exists(path: String)
-    /// Others than its owner can read or write the key's file.
+    /// Users other than its owner can read or write the key's file.
     case exposedKey(path: String, mode: UInt32)
     case foreignKey(path: String, owner: UInt32)
     case brokenCertificate(path: String, CertificateError)

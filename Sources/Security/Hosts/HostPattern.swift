@@ -51,7 +51,7 @@ import PinproxyAddresses
 public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
     /// The labels in front of ``name`` in matching hosts.
     package enum Scope: UInt8, Sendable, Hashable {
-        /// None.
+        /// No label.
         case exact = 0
         /// `*.`: exactly one.
         case oneLabel = 1

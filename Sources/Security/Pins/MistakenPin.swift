@@ -5,7 +5,7 @@ enum MistakenPin {
     /// Nil: nothing that is known.
     static func reason(for text: String) -> PinError.Reason? { headerPins(in: text) ?? output(text) ?? colon(text) }
 
-    /// Of a text without an algorithm in front: nil if it doesn't look like a digest.
+    /// The reason for a text without an algorithm; nil if it doesn't look like a digest.
     static func bareDigest(_ text: String) -> PinError.Reason? {
         if let digest = SHA256Digest(base64: text) ?? SHA256Digest(base64: text + "=") { return .noPrefix(digest) }
         if let digest = SHA256Digest(hex: text) { return .hexadecimal(digest) }

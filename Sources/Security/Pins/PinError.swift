@@ -3,7 +3,7 @@ package import PinproxyTLS
 /// Why a text or a file is no pin, for its author.
 public struct PinError: Error, Sendable, Hashable, CustomStringConvertible {
     package enum Reason: Error, Sendable, Hashable {
-        // The text.
+        // Defects of the text.
         case empty
         /// No `sha256/` or other known form.
         case noAlgorithm
@@ -32,7 +32,7 @@ public struct PinError: Error, Sendable, Hashable, CustomStringConvertible {
         case notAFingerprint
         case record(TLSARecord.Problem)
 
-        // The file.
+        // Defects of the file.
         case unreadable(FileProblem)
         case emptyFile
         case privateKey

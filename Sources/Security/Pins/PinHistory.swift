@@ -184,7 +184,7 @@ extension PinHistory.EntryRecord {
             && (matchedFor ?? 0) >= Int64(condition.days) * Self.longestGap
     }
 
-    /// Of a gap between two matches, what counts.
+    /// The part of a gap between two matches that counts.
     private static let longestGap: Int64 = 86_400
 
     fileprivate mutating func matched(at time: UnixTime) {
@@ -213,7 +213,7 @@ extension PinHistory.EntryRecord {
         }
     }
 
-    /// Those with the present pins.
+    /// Misses with the present pins.
     package var missesSinceChange: Int { misses - (missesBeforeChange ?? 0) }
 
     fileprivate var isWithinBounds: Bool {

@@ -31,7 +31,7 @@ package import PinproxyTLS
 public struct SecurityPolicy: Sendable {
     /// Everything but the pins and what follows from them.
     package private(set) var terms: PolicyTerms
-    /// One must match.
+    /// The pins, of which at least one must match.
     public private(set) var pins: PinSet
     /// Equal for policies that decide alike: with the anchors' digest, the key of upstream pools and session caches.
     package let digest: SHA256Digest
@@ -59,7 +59,7 @@ public struct SecurityPolicy: Sendable {
             requirements: requirements, expiry: expiry, rollout: rollout)
     }
 
-    /// The same policy, once its `enforce_after` has held; nil for any other.
+    /// This policy, enforced once its `enforce_after` has held; nil for any other.
     package func enforced(since time: UnixTime) -> SecurityPolicy? {
         guard let condition = rollout?.awaited else { return nil }
         return SecurityPolicy(
@@ -68,14 +68,14 @@ public struct SecurityPolicy: Sendable {
             requirements: requirements, expiry: expiry, rollout: .after(condition, enforcedSince: time))
     }
 
-    /// The same policy in newly allocated memory.
+    /// A copy in newly allocated memory.
     package func copied() -> SecurityPolicy {
         var policy = self
         policy.pins = pins.copied()
         return policy
     }
 
-    /// The same policy, sharing equal terms.
+    /// This policy, sharing equal terms.
     package func sharing(_ known: inout SharedValues<PolicyTerms>) -> SecurityPolicy {
         var policy = self
         policy.terms = known.shared(terms)
@@ -138,7 +138,7 @@ public struct SecurityPolicy: Sendable {
         return .report
     }
 
-    /// The same for pins that don't expire.
+    /// The enforcement if pins didn't expire.
     package func enforcementBeforeExpiry(at time: UnixTime) -> Enforcement {
         rollout?.enforcement(at: time) ?? enforcement
     }
@@ -183,7 +183,7 @@ extension SecurityPolicy {
 
     /// Contradictory settings: the configuration refuses them, and a policy refuses connections.
     public enum Contradiction: Sendable, Hashable, CustomStringConvertible {
-        /// Pinning without pins.
+        /// A pinning mode without pins.
         case noPins(PinningMode)
         /// Pins that `pinning: none` would leave unused.
         case unusedPins
@@ -193,7 +193,7 @@ extension SecurityPolicy {
         case positionNeverMatches(PinPosition)
         /// With invalid certificates allowed a mismatch can't merely be reported.
         case reportWithoutTrust
-        /// The same for pins that have expired.
+        /// `allow_invalid_certificates` would apply once the pins have expired.
         case reportOnExpiryWithoutTrust
         /// Requirements, by their keys, of a chain that isn't verified.
         case requirementsWithoutChain([String])

@@ -1,6 +1,6 @@
-/// What a response serializer judges before there is a body.
+/// The head of a response, which a response serializer validates before the body.
 public struct ResponseHead: Sendable, Hashable {
-    /// What is known of the body before it comes.
+    /// The expected body, known from the head.
     public enum Body: Sendable, Hashable {
         /// No body is possible: an answer to HEAD, 1xx, 204, 205, 304 (RFC 9110 section 6.4.1).
         case none
@@ -16,7 +16,7 @@ public struct ResponseHead: Sendable, Hashable {
     public let contentType: ContentType?
     /// The value of Content-Encoding: codings in the order of application. Nil: missing.
     public let contentEncoding: String?
-    /// What is known of the body.
+    /// The expected body.
     public let body: Body
 
     /// - Parameters:

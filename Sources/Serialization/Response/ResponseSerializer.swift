@@ -12,9 +12,9 @@ public protocol ResponseSerializer<Value>: Sendable {
 
     /// For display: `JSON`.
     var format: String { get }
-    /// Others are refused, whatever the body.
+    /// The accepted statuses. Others are refused, whatever the body.
     var acceptableStatuses: [StatusRange] { get }
-    /// Nil: any, and none.
+    /// The accepted content types; nil: any, or none at all.
     var acceptableContentTypes: [MediaRange]? { get }
 
     /// - Returns: nil for a body without a value, such as an empty one.

@@ -1,4 +1,4 @@
-/// Where in a text something stands, as editors count it.
+/// A place in a text, as editors count it.
 public struct TextPlace: Sendable, Hashable, CustomStringConvertible {
     /// From 1. A line ends with a line feed.
     public let line: Int

@@ -29,7 +29,7 @@ package final class AddressRules: Sendable, Hashable {
     fileprivate let blockedRanges: [AddressRange]
     fileprivate let allowedKinds: Set<AddressClass>
     fileprivate let allowedRanges: [AddressRange]
-    /// What they say, whatever their order.
+    /// Their text, independent of their order.
     fileprivate let text: String
     private let textHash: Int
 
@@ -79,7 +79,7 @@ package struct AddressGuard: Sendable, Hashable {
     package let rules: AddressRules
     package let client: ClientPlace
 
-    /// The same for all that object alike, also in another process.
+    /// Equal texts make equal decisions, also in another process.
     var text: String { client == .thisMachine ? rules.text : "elsewhere\n\(rules.text)" }
 
     package init(_ rules: AddressRules, client: ClientPlace) {

@@ -14,7 +14,7 @@ package final class MemoryStore: Sendable {
 
     private let all = (0..<parts).map { _ in Part() }
     private let partLimit: Atomic<Int>
-    /// Of all bodies that aren't released yet.
+    /// The memory of all bodies that aren't released yet.
     let account = MemoryAccount()
 
     /// - Parameter limit: bytes of memory.

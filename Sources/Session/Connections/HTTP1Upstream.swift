@@ -5,7 +5,7 @@ package import PinproxyTransport
 /// A connection that serves one exchange at a time: HTTP/1.1, or the opaque bytes of a tunnel. In use for an exchange,
 /// or idle in the pool. `HTTP1Exchanging.swift` has its exchanges.
 package final class HTTP1Upstream: UpstreamConnection {
-    /// What requests to a parent proxy carry; nil: the connection ends at the origin.
+    /// The additions to requests through a parent proxy; nil: the connection ends at the origin.
     package let parentHop: ParentHop?
     package let responses: MessagePipe
     let requests: HTTP1Outlet

@@ -139,7 +139,7 @@ package final class Origin {
     /// Closes an idle connection that ended, sent something, or expired.
     func drop(_ connection: UpstreamConnection) {
         guard let place = connection.idlePlace else { return }
-        // Mostly the first.
+        // It is mostly the first.
         if let index = idle.firstIndex(of: place) { idle.remove(at: index) }
         pool.remove(at: place).close()
     }
@@ -166,7 +166,7 @@ package final class UpstreamPool {
     @exclusivity(unchecked) fileprivate private(set) var isClosed = false
 
     package var idleCount: Int { idle.count }
-    /// Those of ``idleCount`` that exchanges share.
+    /// The part of ``idleCount`` that exchanges share.
     package var idleSharedCount: Int {
         origins.values.reduce(0) { $0 + $1.origin.shared.count { $0.idlePlace != nil } }
     }
@@ -255,7 +255,7 @@ package final class UpstreamPool {
             remove(at: place).close()
             count += 1
         }
-        // Those in use close after their last exchange.
+        // Connections in use close after their last exchange.
         for connection in origin.shared {
             guard connection.idlePlace != nil else {
                 connection.close()

@@ -1,6 +1,6 @@
 import PinproxyTransport
 
-/// What waits for a connection. Its completion isn't called after ``cancel()``.
+/// A wait for a connection. Its completion isn't called after ``cancel()``.
 package protocol ConnectionTicket: AnyObject {
     func cancel()
 }
@@ -77,7 +77,7 @@ final class SharedAttempt {
         first.deliver(result, true)
         guard !waiters.isEmpty else { return }
         unsettled = connection
-        // Those that wait hold this object.
+        // Waiting exchanges hold this object.
         connection.whenSettled { [weak self] in self?.proceed() }
     }
 

@@ -24,7 +24,7 @@ struct Establishment {
     var validUntil: Int64 = .max
     var metrics = ConnectMetrics()
     let address: SocketAddress
-    /// What the resolver said; nil: it wasn't asked.
+    /// The resolver's answer; nil: it wasn't asked.
     var answer: AddressAnswer?
     /// The origin's scope; nil if a parent proxy looked it up.
     var scope: AddressScope?
@@ -45,7 +45,7 @@ package class UpstreamConnection {
     package final let validUntil: Int64
     package final let metrics: ConnectMetrics
     package final let address: SocketAddress
-    /// What the resolver said; nil: it wasn't asked.
+    /// The resolver's answer; nil: it wasn't asked.
     package final let answer: AddressAnswer?
     /// The origin's scope; nil if a parent proxy looked it up.
     package final let scope: AddressScope?

@@ -58,13 +58,13 @@ package struct RetryRule: Sendable, Hashable {
 
     /// Tries per exchange, for each reason.
     package struct Limits: Sendable, Hashable {
-        /// In all.
+        /// Redirects of an exchange.
         package var redirects: UInt8
-        /// Per hop.
+        /// Answered challenges of a hop.
         package var challenges: UInt8
-        /// Successive ones without progress.
+        /// Successive interruptions without progress.
         package var breaks: UInt8
-        /// Per hop.
+        /// Requests of a hop that the origin did not process.
         package var unprocessed: UInt8
 
         package init(redirects: UInt8 = 20, challenges: UInt8 = 2, breaks: UInt8 = 8, unprocessed: UInt8 = 4) {

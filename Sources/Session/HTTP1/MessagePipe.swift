@@ -51,7 +51,7 @@ package final class MessagePipe: BodySource {
     @inline(__always) package func withUnread<Result>(_ body: (Span<UInt8>) -> Result) -> Result {
         buffer.withUnread(body)
     }
-    /// How many those are.
+    /// The number of received bytes not passed on.
     package var count: Int { buffer.count }
     package var isEmpty: Bool { buffer.isEmpty }
 

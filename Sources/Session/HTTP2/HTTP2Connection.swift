@@ -47,7 +47,7 @@ package final class HTTP2Connection {
     var parting = HTTP2Parting()
     /// The peer's GOAWAY that the owner knows of: the first, or the first with an error.
     private var goAway: HTTP2ErrorCode?
-    /// Where a head is written before it is submitted.
+    /// A buffer for a head before it is submitted.
     @exclusivity(unchecked) package var block = FieldBlock()
 
     /// - Parameters:
@@ -108,7 +108,7 @@ package final class HTTP2Connection {
         return stream
     }
 
-    /// The same, in `stream`: reuses its object if that is closed and has no other reference.
+    /// Adopts it in `stream`: reuses that object if it is closed and has no other reference.
     package func adopt(_ id: HTTP2StreamID, for door: (any HTTP2StreamDoor)? = nil, in stream: inout HTTP2Stream?) {
         // With one reference no wait, look or exchange of the previous stream refers to the object.
         guard isKnownUniquelyReferenced(&stream), let used = stream, used.isClosed, used.connection === self else {

@@ -31,10 +31,10 @@ final class HTTP2UpstreamStream {
     @exclusivity(unchecked) private var isHere = false
     /// The exchange hasn't taken it.
     @exclusivity(unchecked) private var isFresh = false
-    /// Those after it, oldest first.
+    /// Heads after it, oldest first.
     @exclusivity(unchecked) private var more: [Head] = []
     private let nothing = HeldBody()
-    /// Of an upgrade.
+    /// The upgrade that it carries.
     @exclusivity(unchecked) private var upgrade: UpgradeByStream?
     /// Its request, while the peer's settings are awaited: they say whether it takes one.
     @exclusivity(unchecked) private var waiting: FieldBlock?
@@ -45,7 +45,7 @@ final class HTTP2UpstreamStream {
 
     deinit { assert(!isLeased, "an upstream was leased and not ended") }
 
-    /// For another exchange.
+    /// Prepares it for another exchange.
     func beginAnew() {
         isLeased = true
         isFresh = false

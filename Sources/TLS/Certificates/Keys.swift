@@ -6,7 +6,7 @@ package enum KeyError: Error, Sendable, Hashable, CustomStringConvertible {
     case malformed(String)
     /// Encrypted keys are not supported.
     case encrypted
-    /// OpenSSL's reason.
+    /// OpenSSL failed, with this reason.
     case failed(String)
 
     package var description: String {

@@ -10,7 +10,7 @@ struct NameConstraints {
         case dns([UInt8])
         /// A network of IPv4 (4 bytes) or IPv6 (16 bytes).
         case ip(base: [UInt8], mask: [UInt8])
-        /// Of other kinds.
+        /// Names of another kind.
         case other
     }
 

@@ -6,7 +6,7 @@ internal import PinproxyRecords
 internal import PinproxySecurity
 internal import PinproxyTLS
 
-/// What the running proxy has in force: its files may have changed since it read them.
+/// The running proxy's configuration in force: its files may have changed since it read them.
 extension ConfigurationOptions {
     /// Reads the copy that the running proxy keeps of the configuration in force.
     func loadInForce() throws -> Snapshot {

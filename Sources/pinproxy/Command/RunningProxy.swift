@@ -19,7 +19,7 @@ struct RunningProxy {
         ProcessLock.holder(in: files.own).map { RunningProxy(process: $0, files: files) }
     }
 
-    /// The same, or an error without one.
+    /// Finds the running proxy, or throws.
     static func require(_ files: StateFiles) throws -> RunningProxy {
         guard let proxy = find(files) else {
             throw CommandFailure(

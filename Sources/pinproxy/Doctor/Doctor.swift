@@ -131,7 +131,7 @@ enum DoctorText {
             report.works ? report.shows.rawValue : "-", report.works ? "works" : "does not work")
     }
 
-    /// What to set, and how many work.
+    /// The settings, and the number of working clients.
     static func rest(_ reports: [ClientReport]) -> String {
         var lines: [String] = []
         for report in reports where !report.works {

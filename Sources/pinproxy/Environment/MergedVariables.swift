@@ -30,7 +30,7 @@ struct JavaOptions {
         self.options = options
     }
 
-    /// What NO_PROXY means by a name, Java has as patterns, and so has Subversion.
+    /// The names of NO_PROXY as patterns, for Java and Subversion.
     static func patterns(_ direct: [String]) -> [String] {
         var patterns: [String] = []
         for host in direct {
@@ -46,7 +46,7 @@ struct JavaOptions {
         return patterns
     }
 
-    /// What else the variable says is kept.
+    /// The variable's other contents are kept.
     func merged(with present: String?) -> String {
         ((Self.rest(of: present).map { [$0] } ?? []) + options).joined(separator: " ")
     }

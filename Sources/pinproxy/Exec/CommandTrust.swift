@@ -7,7 +7,7 @@ internal import PinproxyTLS
 /// Whether a command sees the proxy's authority in the system's trust stores, and the messages about that.
 struct CommandTrust {
     enum Wish {
-        /// If possible.
+        /// Neither option: shown if possible.
         case unasked
         /// `--trust`
         case required

@@ -12,10 +12,10 @@ final class ProxySession {
     /// How long to wait for the last lines after the command has ended.
     private static let lastPatience: Duration = .seconds(2)
 
-    /// What the proxy needs to know about the run.
+    /// The requirements of the run.
     struct Needs: OptionSet {
         let rawValue: Int
-        /// What it refuses, which its requests are known by.
+        /// Reports of refusals, for requests with the run's token.
         static let refusals = Needs(rawValue: 1)
         /// It is asked for the addresses of names.
         static let names = Needs(rawValue: 2)
@@ -81,7 +81,7 @@ final class ProxySession {
     var hasBegun: Bool { client != nil }
     var whyNotBegun: String { failure.map { Self.words(for: $0, files.runSocket.path) } ?? "it has ended" }
 
-    /// Where the running proxy accepts clients, if it was asked.
+    /// The running proxy's listen addresses, if it was asked.
     var listen: [String] { client?.begun.listen ?? [] }
 
     /// Warns, before the command runs, of what will fail.

@@ -29,10 +29,10 @@ struct RolloutAccount {
         let state: String
         let text: String
         let enforcedSince: String?
-        /// Of the connections in a row that met a pin, with `enforce_after`.
+        /// Consecutive connections that matched a pin, with `enforce_after`.
         let matches: Int?
         let matchedDays: Int64?
-        /// Of this machine, with `stage`.
+        /// The place of this machine, with `stage`.
         let place: Int?
     }
 

@@ -104,7 +104,7 @@ struct BundleRehearseCommand: ParsableCommand {
         }
     }
 
-    /// What this machine makes of it.
+    /// The resulting configuration of this machine.
     private func snapshot(with bundle: PolicyBundle, in current: Snapshot) throws -> Snapshot {
         do throws(ConfigurationProblems) {
             return try Snapshot.load(
@@ -126,7 +126,7 @@ struct BundleRehearseCommand: ParsableCommand {
 
     // MARK: Lint
 
-    /// What is said of the bundle's lines; what would be refused is said by the host.
+    /// Findings about the bundle's lines; refusals are reported by host.
     private func lint(_ new: Snapshot, _ hosts: [RehearsedHost], _ now: UnixTime) -> [LintFinding] {
         let tries = hosts.compactMap { host in
             host.trial.ending.flatMap { ending in host.trial.entry.map { ($0, host.trial.host, ending) } }

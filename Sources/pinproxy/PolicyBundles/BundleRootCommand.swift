@@ -34,7 +34,7 @@ struct BundleRootCommand: ParsableCommand {
 
     func run() throws {
         var document = try path.readIfPresent()
-        // Nobody has signed it yet: this one replaces it.
+        // It has no signature yet: this one replaces it.
         if document.roots.last?.signatures.isEmpty == true { document.roots.removeLast() }
         let former: BundleRoot?
         do throws(BundleError) { former = try document.lastRoot() } catch { throw BundlePath.failure(path.file, error) }

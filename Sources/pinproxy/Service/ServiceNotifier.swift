@@ -18,7 +18,7 @@ enum ServiceNotifier {
     /// Feeds the watchdog, and says for `systemctl status` what the proxy does.
     static func alive(_ status: String) { tell("WATCHDOG=1\nSTATUS=\(status)") }
 
-    /// How often the watchdog wants to be fed: three times within the time that the unit allows; nil: not at all.
+    /// The interval of watchdog notifications: a third of the unit's WatchdogSec; nil: none.
     static var watchdogNanoseconds: UInt64? {
         var microseconds: UInt64 = 0
         guard let library = SystemdLibrary.ofService, library.watchdogEnabled(0, &microseconds) > 0, microseconds > 0

@@ -18,6 +18,6 @@ enum SystemdLibrary {
         return functions
     }()
 
-    /// Those that systemd sets for what it wants to hear, or has handed over (systemd.exec(5)).
+    /// Variables that systemd sets for notifications and passed sockets (systemd.exec(5)).
     private static let variables = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "LISTEN_FDS"]
 }

@@ -146,13 +146,13 @@ struct TasksCancelCommand: ParsableCommand, TaskCommand {
 }
 
 extension TaskSummary {
-    /// What client and origin speak, as far as that is known: `h2 > http/1.1`.
+    /// The protocols of client and origin, as far as known: `h2 > http/1.1`.
     var protocols: String {
         let origin = transactions.last.flatMap(\.networkProtocol).map { "> \($0)" }
         return [`protocol`, origin].compactMap(\.self).joined(separator: " ")
     }
 
-    /// What was asked, on one line fit for a terminal.
+    /// The request, on one line fit for a terminal.
     var request: String {
         let authority = host.isEmpty ? "" : "\(host.contains(":") ? "[\(host)]" : host):\(port)"
         return "\(method) \(authority)\(path)".printable

@@ -20,9 +20,9 @@ public struct BodyConversion: Sendable, Hashable {
         }
     }
 
-    /// What a body is read as.
+    /// The format of the body received.
     public let from: Form
-    /// What it is sent as.
+    /// The format of the body sent.
     public let to: Form
 
     /// From one format to the other.

@@ -50,11 +50,11 @@ public struct RequestRules: Sendable, Hashable {
     public var serializer = Serializer.http
     /// Sent with every request.
     public var parameters: [ParameterValue.Pair] = []
-    /// Where parameters go into the query and not into the body.
+    /// Methods with parameters in the query and not in the body.
     public var queryMethods = [MethodName].withParametersInQuery
     /// Nil: bodies stay as they are.
     public var convertBody: BodyConversion?
-    /// Of a form; sent with the parameters.
+    /// The parts of a form; sent with the parameters.
     public var parts: [MultipartPart] = []
     /// Nil: as fast as it goes.
     public var throttle: Throttle?
@@ -93,11 +93,11 @@ public struct RequestRules: Sendable, Hashable {
     }
 }
 
-/// How fast the body of a request is sent.
+/// Limits the speed of a request's body.
 public struct Throttle: Sendable, Hashable {
     /// Bytes sent at one time.
     public let packet: Int
-    /// Between two packets.
+    /// The pause between two packets.
     public let delay: Duration
 
     /// - Parameters:

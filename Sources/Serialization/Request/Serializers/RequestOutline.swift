@@ -1,6 +1,6 @@
 /// The properties of a request that a serializer needs.
 public struct RequestOutline: Sendable, Hashable {
-    /// As sent.
+    /// The method as sent.
     public var method: String
     /// As sent: path and query, or a URL.
     public var target: [UInt8]

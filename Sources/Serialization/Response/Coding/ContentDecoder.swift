@@ -9,7 +9,7 @@
 ///
 /// `deflate` is the zlib format (RFC 9110 section 8.4.1.2) or, as some servers send it, DEFLATE without a header.
 public struct ContentDecoder: ~Copyable {
-    /// How much may come out of a body.
+    /// Limits of a decoded body.
     public struct Limits: Sendable, Hashable {
         /// Bytes that may come out of each coding.
         public var length: Int

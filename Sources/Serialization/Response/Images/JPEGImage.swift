@@ -35,7 +35,7 @@ enum JPEGImage {
         let isFourColours = colours == TJCS_CMYK.rawValue || colours == TJCS_YCCK.rawValue
         let pixelSize = isFourColours ? 4 : 1
         var budget = ImageBudget(limits)
-        // Where it is held whole, coefficients of two bytes for each of at most four components.
+        // A decoder that holds the whole image has two bytes for each coefficient of at most four components.
         try budget.take(width: Int(width), height: Int(height), bytesPerPixel: pixelSize + (layout.isHeldWhole ? 8 : 0))
         let area = Int(width) * Int(height)
         guard area * layout.scans <= mostPasses * limits.pixels else {
