@@ -17,7 +17,7 @@ package enum BundleError: Error, Equatable, CustomStringConvertible {
     case malformed(part: String, String)
     /// A complete file has it.
     case missing(BundleRole)
-    /// A payload stands where one of another role belongs.
+    /// The payload has another role than its place requires.
     case payloadType(BundleRole, found: String)
     /// Too few valid signatures; `by` names who has to sign.
     case signatures(BundleRole, version: Int, by: String, valid: Int, threshold: Int)

@@ -68,7 +68,7 @@ package struct CacheChoice: Sendable, Equatable {
         return .ask(.stale)
     }
 
-    /// Whether it stands in for an origin that fails (RFC 5861 section 4): at most for as long as response or request
+    /// Whether it may be served if the origin fails (RFC 5861 section 4): at most for as long as response or request
     /// say.
     package func standsInForError(_ request: CacheRequest, at now: Int64) -> Bool {
         let wish = request.directives

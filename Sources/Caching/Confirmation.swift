@@ -66,7 +66,7 @@ package enum Confirmation {
         return stored.replaced(by: out + added + [0x0D, 0x0A])
     }
 
-    /// A validator that can't be read takes nothing from the stored response's.
+    /// An unreadable validator doesn't replace the stored response's.
     private static func isUnreadable(_ field: HeadField, in bytes: Span<UInt8>) -> Bool {
         switch field.id {
         case .etag: EntityTag.parse(bytes.extracting(field.value.offsets)) == nil

@@ -69,7 +69,7 @@ package struct Freshness: Sendable, Equatable {
 }
 
 extension CachedTraits {
-    /// Statuses that are cacheable without being told so (RFC 9110 section 15.1).
+    /// Statuses that are heuristically cacheable (RFC 9110 section 15.1).
     private static let cacheable: Set = [200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501]
 
     var allowsHeuristic: Bool { directives.flags.contains(.isPublic) || Self.cacheable.contains(status) }

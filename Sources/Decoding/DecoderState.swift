@@ -24,7 +24,7 @@ struct DecoderState: Hashable {
         case closed
         /// Its time is up.
         case late
-        /// It isn't needed any more.
+        /// It is no longer needed.
         case dismissed
         case ended
     }

@@ -2,7 +2,7 @@ internal import PinproxyEventLoop
 internal import PinproxyHTTPWire
 internal import PinproxyTransport
 
-/// One connection of the command's, on its way to the proxy.
+/// A connection of the command, forwarded to the proxy.
 final class DoorConnection: ByteStreamOwner {
     private enum State {
         /// Awaits the client's first message, which names the host.
@@ -171,7 +171,7 @@ final class DoorConnection: ByteStreamOwner {
             relay(to: proxy)
         case .complete:
             proxy.abort()
-            // The proxy tells the run why.
+            // The proxy reports the reason to the run.
             linger(after: Opening.denied)
         case .malformed, .tooLarge, .tooManyFields: proxyIsGone(proxy, authority)
         }

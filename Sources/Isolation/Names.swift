@@ -18,7 +18,7 @@ final class Names {
 
     /// The most remembered names; the oldest is evicted.
     static let limit = 4096
-    /// Addresses of each; more are forgotten in the same way.
+    /// Most addresses of each name; further ones are evicted likewise.
     static let addressLimit = 64
 
     private let ask: Ask

@@ -24,7 +24,7 @@ package enum Lineage {
         return found
     }
 
-    /// Nil: the kernel doesn't tell.
+    /// Nil: the kernel doesn't provide it.
     static func descendants(of ancestor: Int32) -> [Int32]? {
         guard let children = children(of: ancestor) else { return nil }
         var family = children

@@ -4,7 +4,7 @@ import PinproxySerialization
 import PinproxySession
 import PinproxyTransport
 
-/// The response's way down: to memory, a file, or the program's own reading.
+/// Delivers the response: to memory, a file, or the program's own reading.
 extension ProgramDownstream {
     func respond(
         _ response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,

@@ -91,7 +91,7 @@ public enum UnreachableReason: Sendable, Hashable, CustomStringConvertible {
     package var isIsolation: Bool { self == .noLink || self == .noAddress }
 }
 
-/// The way of packets out of this machine.
+/// The route of packets out of this machine.
 public struct NetworkPath: Sendable, Hashable, CustomStringConvertible {
     /// The outgoing link.
     public let link: NetworkLink

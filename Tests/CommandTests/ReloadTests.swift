@@ -37,7 +37,7 @@ import Testing
         _ = try ProcessLock(state)
     }
 
-    /// Anybody may read the PID file, and so lock it. That doesn't keep a proxy out, and is reported.
+    /// Any user may read the PID file, and so lock it. That doesn't keep a proxy from starting, and is reported.
     @Test func nobodyElseLocksAProxyOut() throws {
         let bed = try CommandBed()
         try bed.write("pinproxy.pid", "1\n")

@@ -601,7 +601,7 @@ import Testing
     @Test func saysThatTheFileIsMissing() throws {
         #expect(
             try ConfigurationBed().problems() == ["pinproxy.yaml: error: can't be read: No such file or directory"])
-        // Nobody writes to it; a reload that waited for it would hang the proxy.
+        // It has no writer; a reload that waited for it would hang the proxy.
         let bed = try ConfigurationBed()
         #expect(mkfifo(bed.path("pinproxy.yaml"), 0o600) == 0)
         #expect(bed.problems() == ["pinproxy.yaml: error: can't be read: not a regular file"])

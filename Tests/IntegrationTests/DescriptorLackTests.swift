@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Out of descriptors, the proxy can't connect, and tells the client so. It blames neither a name server nor the
+/// Out of descriptors, the proxy can't connect, and says so to the client. It blames neither a name server nor the
 /// origin.
 @Suite(.timeLimit(.minutes(5)))
 struct DescriptorLackTests {

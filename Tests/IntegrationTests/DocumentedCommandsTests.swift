@@ -137,7 +137,7 @@ struct DocumentedCommandsTests {
         }
     }
 
-    /// What `explain` prints of the example in the page about rules is what stands there.
+    /// `explain` prints for the example in the page about rules what the page shows.
     @Test func thePageAboutRulesCanBeFollowed() async throws {
         try await withTestBed { bed in
             let place = try await DocumentedPlace(bed)

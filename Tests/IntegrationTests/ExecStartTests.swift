@@ -10,7 +10,7 @@ struct ExecStartTests {
         let roots = try TestRoots()
         let origin = try await PythonPeer.origin(in: bed, chain: roots.chain("right.test", "wrong.test"))
         let wrong = "hosts: [{match: wrong.test, pinning: public-key, pins: [\(String.wrongPin)]}]\n"
-        // The port is taken by somebody else.
+        // Another process has the port.
         try ProxyProcess.write(
             to: bed, folder: "proxy", pins: pins ?? wrong, trust: roots.write(to: bed),
             sections: [

@@ -32,7 +32,7 @@ package final class ClientRequest {
     let server: ServerDoor
     // Unchecked below: each is stored whole.
     @exclusivity(unchecked) private var phase = Phase.settled
-    /// An answer for it may still be on its way, which the object's next request is not to get.
+    /// An answer for it may still arrive, which the object's next request must not get.
     @exclusivity(unchecked) private(set) var hasWaited = false
     @exclusivity(unchecked) private var suspension = Suspension.none
     /// Inside a CONNECT, the identity that opened it.

@@ -6,7 +6,8 @@ import PinproxySession
 import PinproxyTLS
 import PinproxyTransport
 
-/// Plain HTTP inside CONNECT, as `ws://` clients and `curl --proxytunnel` speak it, told from TLS by the first byte.
+/// Plain HTTP inside CONNECT, as `ws://` clients and `curl --proxytunnel` use it, distinguished from TLS by the first
+/// byte.
 /// Requests are judged like those for `http://` URLs. A client that begins with TLS never reaches a server in the
 /// clear.
 extension ClientConnection {

@@ -25,7 +25,7 @@ package final class WorkerContext {
     private let resolver: Resolver
     private let accessLog: AccessLog
     private let events: TaskEvents
-    // unowned: the desk is this object's, and tells on its loop.
+    // unowned: the desk is this object's, and reports on its loop.
     private(set) lazy var departures = DepartureDesk(loop: loop, watch: shared.trust) { [unowned self] in report($0) }
     var pending = PendingReports()
     package private(set) var isDraining = false

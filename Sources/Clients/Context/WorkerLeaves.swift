@@ -17,7 +17,7 @@ extension WorkerContext {
         configuration.leaves.request(for: ServerName(host: asked.host), port: asked.port, now: unixTime())
     }
 
-    /// Keeps what the signer issued, and tells the log when it fails and when it answers again.
+    /// Stores the leaves that the signer issued, and logs when it fails and when it answers again.
     func signerAnswered(
         _ answer: Result<[UInt8], SignerFailure>, to question: LeafRequest
     ) -> Result<Void, SignerFailure> {

@@ -65,7 +65,7 @@ final class HTTP2Server: HTTP2ConnectionOwner {
 
     var requests: some Collection<ClientRequest> { serving.lazy.map(\.request) }
     var isIdle: Bool { serving.isEmpty && connection.streamCount == 0 }
-    /// What is left of answers may be on its way to the client, for as long as one may be idle.
+    /// Buffered answers may still be in transit to the client, for as long as a client may be idle.
     private var isDone: Bool { serving.isEmpty }
 
     // MARK: Requests
@@ -146,8 +146,8 @@ final class HTTP2Server: HTTP2ConnectionOwner {
         connection.pumpLater()
     }
 
-    /// The proxy stops: requests in flight are served, and such as are on their way.
-    /// - Parameter nanoseconds: for those.
+    /// The proxy stops: requests in flight and in transit are still served.
+    /// - Parameter nanoseconds: the time for requests in transit.
     func drain(lastChance nanoseconds: UInt64) {
         guard !isLeaving else { return }
         isLeaving = true

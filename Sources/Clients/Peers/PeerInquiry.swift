@@ -118,7 +118,7 @@ final class PeerInquiry: Sendable {
 
     private func work() {
         while let pause = remainingPause() {
-            // Not a timer of Dispatch: it takes three descriptors for good, and traps without them.
+            // Not a Dispatch timer: it permanently takes three descriptors, and traps without them.
             _ = urgent.wait(timeout: .now() + .nanoseconds(Int(pause)))
         }
         let questions = state.withLock { state in

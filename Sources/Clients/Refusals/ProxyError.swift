@@ -48,8 +48,8 @@ package enum ProxyError {
     case denied(host: String, entry: String?)
     indirect case clientNotAdmitted(ClientObjection)
     case plainToPinnedHost(String, entry: String)
-    // The origin's, or the way's to it.
-    /// - Parameter by: where it is written what holds for the host.
+    // Faults of the origin, or of the connection to it.
+    /// - Parameter by: the place of the host's policy.
     case upstream(UpstreamFailure, PinproxyHTTPWire.Authority, PolicySource?)
     case upstreamClosed(String, host: String)
     case badResponse(WireError, host: String)
@@ -62,7 +62,7 @@ package enum ProxyError {
     case requestTakenSlowly(MinimumRate, host: String)
     case noResponse(after: Duration, host: String)
     case bodyBroke(String, host: String)
-    /// - Parameter by: where it is written what holds for the host.
+    /// - Parameter by: the place of the host's policy.
     indirect case redirect(RedirectDefect, host: String, PolicySource?)
     // The rules'.
     /// - Parameter source: the rule, and where it is written.

@@ -58,7 +58,7 @@ final class SignerClient: SocketHandler {
     /// The deadline of the first question, which is the oldest.
     private lazy var deadline = Deadline(loop: loop, owner: self) { $0.fail(.silent) }
     private var connection: Connection?
-    /// In the order of their answers; the first ``sent`` of them are on their way.
+    /// Questions in the order of their answers; the first ``sent`` are sent.
     private var questions: [Question] = []
     private var sent = 0
 

@@ -74,7 +74,7 @@ final class DepartureDesk {
     private var waiting: [(departure: ClientDeparture, due: MonotonicTime)] = []
     private lazy var deadline = Deadline(loop: loop, owner: self) { $0.waited() }
 
-    /// - Parameter tell: called on the loop for a client that still hasn't asked for anything, once for each client.
+    /// - Parameter tell: called on the loop for a client that still hasn't sent a request, once for each client.
     init(loop: EventLoop, watch: TrustWatch, tell: @escaping (ClientDeparture) -> Void) {
         self.loop = loop
         self.watch = watch

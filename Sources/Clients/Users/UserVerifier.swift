@@ -41,7 +41,7 @@ package final class UserVerifier: Sendable {
     }
 
     private let users: [[UInt8]: BcryptHash]
-    /// Compared with the password of an unknown user, so that the time doesn't tell names.
+    /// Compared with the password of an unknown user, so that the time doesn't reveal names.
     private let decoy: BcryptHash?
     private let digests = KeyedDigest()
     private let state = Mutex(State())
@@ -211,7 +211,7 @@ struct BcryptHash: Sendable, Equatable {
     }
 }
 
-/// Digests of secrets under a random key of this process, nested like HMAC, so that look-up times tell nothing.
+/// Digests of secrets under a random key of this process, nested like HMAC, so that look-up times reveal nothing.
 struct KeyedDigest: Sendable {
     private let key: [UInt8]
 

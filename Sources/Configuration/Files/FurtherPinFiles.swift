@@ -61,7 +61,7 @@ struct FurtherPinFiles {
         return path.hasPrefix(above) ? String(path.dropFirst(above.count)) : path
     }
 
-    /// Such a file would pin nothing, and nobody would notice.
+    /// Such a file would pin nothing, without an error.
     private func warnOfOthers(in directory: String) {
         guard let others = try? findings.sources.paths("\(directory)/*.yml") else { return }
         for path in others {

@@ -79,7 +79,7 @@ struct PinFile {
         let errors = findings.errorCount
         let value = YAMLDocument.compose(bytes, file: file, findings: findings)
         guard let value, !value.isNull else {
-            // It may have been read while somebody was writing it: never "nothing is pinned".
+            // It may have been read while it was written: an empty file never means "nothing is pinned".
             if findings.errorCount == errors {
                 findings.error(
                     Place(file: file, line: 1, column: 1),
@@ -126,7 +126,7 @@ struct PinFile {
             }
             if !part.isOfBundle { ownCount = read.count }
         }
-        // The patterns of all are put together first, since each entry tells its own by them.
+        // All patterns are collected first, since each entry refers to its own among them.
         let numbering = HostPatterns.number(read.map(\.pattern))
         let shared = SharedParts(patterns: numbering.patterns, tls: factory)
         var entries: [HostEntry] = []

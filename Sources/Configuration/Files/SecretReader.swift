@@ -43,7 +43,7 @@ struct SecretReader {
         }
     }
 
-    /// The first line of the file that a value names; a stand-in where secrets are left aside.
+    /// The first line of the file that a value names; a placeholder if secrets aren't read.
     func secret(_ value: YAMLValue, _ key: String) -> String? {
         guard let written = section.scalar(value, key, .path) else { return nil }
         let path = section.path(written, at: value, key, .secret, relativeTo: file)
@@ -104,7 +104,7 @@ struct IdentityReader {
         return made { () throws(IdentityError) in try Identity(chain: certificates, key: key) }
     }
 
-    /// The contents of a file that nobody else may read.
+    /// The contents of a file that no other user may read.
     func privateContents(_ path: String) -> Result<[UInt8], Reason> {
         FileContents.private(path, of: section.findings.services)
     }

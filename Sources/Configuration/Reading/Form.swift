@@ -7,7 +7,7 @@ struct Form<Value> {
 }
 
 extension Form {
-    /// Reads the text, or gives a reason that may be shown to anybody.
+    /// Reads the text, or gives a reason that any user may see.
     ///
     /// A mistaken or misplaced URL may hold a password. So a reason quotes only from the text without it.
     func readShowably(_ text: String) -> Result<Value, Reason> {

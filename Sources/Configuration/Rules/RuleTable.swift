@@ -6,7 +6,7 @@ package import PinproxySession
 package protocol RuleTable: Sendable, Equatable {
     associatedtype Key: RawRepresentable<String>, CaseIterable, Hashable, Sendable
 
-    /// The key of its mapping; empty: its keys stand in the entry itself.
+    /// The key of its mapping; empty: its keys are in the entry itself.
     static var name: String { get }
 
     /// Creates the defaults.
@@ -25,7 +25,7 @@ extension RequestRules: RuleTable {
 }
 
 extension CacheRules: RuleTable {
-    /// Its keys stand beside `session`, `request` and `response`.
+    /// Its keys are beside `session`, `request` and `response`.
     package static var name: String { "" }
 }
 

@@ -32,7 +32,7 @@ package enum StarterWord {
 package enum SupervisorWord: String {
     /// By the main process: the next proxy is about to start.
     case handOver = "hand over"
-    /// By the proxy: nothing that the next one needs is held any more.
+    /// Sent by the proxy: it has released all that the next one needs.
     case handedOver = "handed over"
 
     package var bytes: [UInt8] { Array(rawValue.utf8) }

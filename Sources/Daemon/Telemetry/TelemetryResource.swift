@@ -5,7 +5,7 @@ import PinproxyRecords
 import PinproxyTLS
 
 extension OTLPDocument.Resource {
-    /// This proxy, by OpenTelemetry's names. The machine's ID itself isn't told.
+    /// This proxy, by OpenTelemetry's names. The machine's ID itself isn't sent.
     init(_ settings: TelemetrySettings, stateDirectory: String, version: String) {
         let own = [
             ("service.name", "pinproxy"), ("service.version", version),

@@ -27,7 +27,7 @@ package enum StoringFailure: Error, Sendable, Hashable, CustomStringConvertible 
     case disk(DiskProblem)
     /// The disk failed a short while ago.
     case paused(DiskProblem)
-    /// The directory can't be used any more.
+    /// The directory can no longer be used.
     case refused(DirectoryRefusal)
     /// The store was closed.
     case closed

@@ -19,7 +19,7 @@ package struct EntityTag: Sendable, Hashable {
     /// As in a field.
     package var text: [UInt8] { isWeak ? Array("W/".utf8) + opaque : opaque }
 
-    /// The tags of If-None-Match (RFC 9110 section 13.1.2), but for `*`. Nil if it isn't such a list. A comma may stand
+    /// The tags of If-None-Match (RFC 9110 section 13.1.2), but for `*`. Nil if it isn't such a list. A comma may occur
     /// within a tag.
     package static func list(_ value: Span<UInt8>) -> [EntityTag]? {
         let (quote, comma) = (UInt8(ascii: "\""), UInt8(ascii: ","))

@@ -45,7 +45,7 @@ extension OwnedRequest {
         case .accept, .acceptEncoding, .acceptLanguage, .userAgent, .cacheControl, .pragma: return true
         // Fields of the connection or of the route, for every hop.
         case .via, .maxForwards, .connection, .te: return true
-        // A part of whatever is there, but not of the version that a validator of the other origin stands for.
+        // A range of any version is kept, but not one conditional on the other origin's validator.
         case .range: return head.first(.ifRange) == nil
         default: return false
         }

@@ -102,7 +102,7 @@ extension PathPattern {
     /// True if this pattern covers every path of the other one. False if intricate patterns would take long.
     package func covers(_ other: PathPattern) -> Bool {
         let (ours, theirs) = (automaton, other.automaton)
-        // One byte stands for all that neither pattern names.
+        // One byte represents all that neither pattern names.
         var alphabet: Set<UInt8> = [UInt8(ascii: "/"), 1]
         for case .literal(let byte) in ours.elements + theirs.elements { alphabet.insert(byte) }
 

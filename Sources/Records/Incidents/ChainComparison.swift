@@ -85,7 +85,7 @@ package struct ChainComparison: Encodable, Sendable, Equatable {
         private var isSelfSigned: Bool { leaf.isSelfIssued && leaf.isSigned(by: leaf) }
 
         var kind: Kind {
-            // Anybody can send a chain that isn't his own.
+            // Any server can send a copied chain.
             if fault == .unproven { return .unproven }
             let known = matched.first
             if leaf == known { return fault == .pin ? .sameChain : .otherCause }

@@ -79,7 +79,7 @@ package struct Incident: Codable, Sendable, Equatable {
     package internal(set) var cipher: String?
     package internal(set) var tlsGroup: String?
     package internal(set) var verification: String?
-    /// It stands for all further chains of a host that has presented too many.
+    /// Whether it represents all further chains of a host that has presented too many.
     package internal(set) var merged: Bool
     /// The ID that the last chain of a merged incident would have alone.
     package internal(set) var variant: String?

@@ -32,7 +32,7 @@ package final class TelemetryBuffer: Sendable {
         queue.withLock { $0.add(record) }
     }
 
-    /// The oldest ones, as many as go into a request.
+    /// Removes the oldest events, as many as fit into a request.
     package func take() -> [[UInt8]] { queue.withLock { $0.take() } }
 
     /// The collector can't take them now.

@@ -55,7 +55,7 @@ package final class PinLedger: Sendable {
             else { return nil }
             return (entry, record)
         }
-        // The others tell when they have seen enough again.
+        // Other entries report again when their condition is met.
         noted.withLock { $0.ready.formIntersection(ready.map(\.entry.pattern)) }
         return ready
     }

@@ -74,7 +74,7 @@ package enum AuthorityError: Error, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Files or settings are wrong: another try fails the same way until they change.
+    /// Files or settings are wrong: another try fails until they change.
     package var isOfConfiguration: Bool {
         switch self {
         case .keyMissing, .exists, .exposedKey, .foreignKey, .brokenCertificate, .brokenKey, .mismatch, .unfit,

@@ -178,7 +178,7 @@ extension PinHistory.EntryRecord {
         pins.contains { self.pins[$0].map { $0.removed != nil } ?? (self.pins.count < PinHistory.maximumPinsOfEntry) }
     }
 
-    /// Whether so many connections in a row have met a pin, for so long.
+    /// Whether enough consecutive connections have matched a pin, for long enough.
     package func meets(_ condition: EnforcementCondition) -> Bool {
         removed == nil && matchesSinceMiss >= max(condition.matches, 1)
             && (matchedFor ?? 0) >= Int64(condition.days) * Self.longestGap

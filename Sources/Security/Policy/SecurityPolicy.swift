@@ -191,9 +191,9 @@ extension SecurityPolicy {
         case nothingToCheckTheNameBy
         /// With invalid certificates allowed only the leaf's key counts, and the position rules it out.
         case positionNeverMatches(PinPosition)
-        /// With invalid certificates allowed a mismatch can't merely be reported.
+        /// With invalid certificates allowed, a mismatch can't be reported only.
         case reportWithoutTrust
-        /// `allow_invalid_certificates` would apply once the pins have expired.
+        /// With invalid certificates allowed, a mismatch of expired pins can't be reported only.
         case reportOnExpiryWithoutTrust
         /// Requirements, by their keys, of a chain that isn't verified.
         case requirementsWithoutChain([String])

@@ -67,7 +67,7 @@ package enum ClientPlace: Sendable, Hashable {
     /// Must not reach what listens on loopback.
     case elsewhere
 
-    /// - Parameter peer: only loopback itself counts, not an address that embeds it, which anybody may have.
+    /// - Parameter peer: only loopback itself counts, not an address that embeds it, which any host may have.
     package init(of peer: IPAddress) {
         let isLoopback = peer.isLoopback || AddressClass.classes(ofReading: peer.canonical).contains(.loopback)
         self = isLoopback ? .thisMachine : .elsewhere

@@ -87,7 +87,7 @@ extension ResponseCache {
     ) -> CacheFinding {
         let request = CacheRequest(view)
         var stored = stored
-        // RFC 9111 section 3.5: what somebody without credentials got may be something else.
+        // RFC 9111 section 3.5: a response to a request without credentials may differ.
         if request.hasCredentials, stored?.traits.allowsCredentials == false { stored = nil }
         let choice = stored?.choice
         let answer =

@@ -19,7 +19,7 @@ extension CacheKey {
 }
 
 extension CacheKey.Owner {
-    /// Nil: no owner is written so.
+    /// Nil if the bytes don't name an owner.
     init?(_ bytes: [UInt8]) {
         let text = String(decoding: bytes, as: UTF8.self)
         if text == "everybody" {
@@ -35,7 +35,7 @@ extension CacheKey.Owner {
 }
 
 extension CachePolicy {
-    /// Stands for one that isn't in force any more.
+    /// Represents a policy that is no longer in force.
     static let former = CachePolicy(
         origin: OriginKey(
             host: "", port: 0, layer: .tunnel, parent: nil,

@@ -38,7 +38,7 @@ package final class Origin {
     package internal(set) var chosenProtocol: HTTPProtocol?
     /// The connection attempt that several exchanges wait for.
     var attempt: SharedAttempt?
-    /// The configuration no longer makes its connections: they are not used again. A waiting client may get another
+    /// Whether the configuration has replaced it: its connections are not used again. A waiting client may get another
     /// connection, a limited number of times, since each costs the origin a handshake.
     package fileprivate(set) var isRetired = false
     /// Whether the current configuration or network would not have made the connection.
@@ -125,7 +125,7 @@ package final class Origin {
         shared.insert(shared.remove(at: index), at: 0)
     }
 
-    /// No exchange may begin on the connection any more.
+    /// Prevents further exchanges on the connection.
     func leave(_ connection: HTTP2Upstream) {
         shared.removeAll { $0 === connection }
     }

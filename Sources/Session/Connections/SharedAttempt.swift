@@ -7,8 +7,8 @@ package protocol ConnectionTicket: AnyObject {
 
 extension UpstreamAttempt: ConnectionTicket {}
 
-/// A connection for somebody who waits.
-/// - Parameter isFirst: others got the same result from the same attempt before: it is not to be reported again.
+/// Delivers a connection to a waiting exchange.
+/// - Parameter isFirst: false if the result was delivered before, and must not be reported again.
 package typealias ConnectionDelivery = (_ result: Result<UpstreamConnection, UpstreamFailure>, _ isFirst: Bool) -> Void
 
 /// One connection attempt to an origin that chose HTTP/2 before, for all exchanges that wait for it.

@@ -14,7 +14,7 @@ package final class HTTP2Connection {
     @exclusivity(unchecked) private var owner: (any HTTP2ConnectionOwner)?
     // Unchecked below: each is stored whole, or changed by code that calls no other code, as the map is.
     @exclusivity(unchecked) private(set) var streams = StreamMap()
-    /// It has no streams any more, and gets none. What is queued may still be written (``part()``).
+    /// Whether it has no streams, and gets none. Queued bytes may still be written (``part()``).
     @exclusivity(unchecked) package private(set) var isClosed = false
     /// The peer's SETTINGS arrived.
     @exclusivity(unchecked) package private(set) var hasSettings = false

@@ -9,7 +9,7 @@ package protocol HTTP2ConnectionOwner: AnyObject {
     func answeredPing(_ opaque: UInt64)
     /// No stream has been open for a while: what was kept for the next ones may go.
     func connectionIsQuiet()
-    /// The peer broke its protocol on a stream that nobody has adopted.
+    /// The peer broke the protocol on a stream that was not adopted.
     func received(_ defect: HTTP2Defect, on id: HTTP2StreamID)
     /// The peer broke the protocol or flooded the connection, which ends: called before ``connectionEnded(_:_:)``. Or
     /// it sent a GOAWAY: called for the first, and for the first with an error.

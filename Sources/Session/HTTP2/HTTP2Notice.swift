@@ -11,7 +11,7 @@ package enum HTTP2Notice: Sendable, Equatable {
 }
 
 extension HTTP2ConnectionOwner {
-    /// Nobody wants to know.
+    /// Ignores notices by default.
     package func noticed(_ notice: HTTP2Notice, on connection: HTTP2Connection) {}
 }
 

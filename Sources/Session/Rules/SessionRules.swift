@@ -111,7 +111,7 @@ package struct SessionRules: Sendable, Hashable {
 /// A name and password for challenges (`session.credentials`).
 package struct ChallengeCredentials: Sendable, Hashable {
     private let credentials: AnsweringCredentials
-    /// Also over `http://`, where Basic's password is readable on the way, and Digest can be downgraded to it.
+    /// Also over `http://`, where Basic's password is sent in the clear, and Digest can be downgraded to it.
     package let allowsHTTP: Bool
 
     /// - Parameter edition: version of the password file.

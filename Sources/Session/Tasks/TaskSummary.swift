@@ -7,7 +7,7 @@ package struct TaskSummary: Codable, Sendable, Equatable {
     /// As URLSessionTask.State has it.
     package enum State: String, Codable, Sendable { case running, suspended, canceling, completed }
 
-    /// The request's way over one upstream connection, as URLSessionTaskTransactionMetrics has it.
+    /// The request over one upstream connection, as in URLSessionTaskTransactionMetrics.
     package struct Transaction: Codable, Sendable, Equatable {
         /// The origin's, or the parent proxy's: `192.0.2.1:443`.
         package var remoteAddress: String

@@ -109,7 +109,7 @@ extension ConfigurationOptions {
 
     private static var present: [String] { [systemFile, localFile].filter { access($0, F_OK) == 0 } }
 
-    /// - Throws: if the working directory's belongs to somebody else.
+    /// - Throws: if the working directory's belongs to another user.
     private func usualFileIfAny() throws -> String? {
         if access(Self.systemFile, F_OK) == 0 { return Self.systemFile }
         var status = stat()

@@ -1,7 +1,7 @@
 internal import FoundationEssentials
 internal import PinproxySecurity
 
-// One idea with StateFiles.swift: files for programs that take no certificate from the environment stand beside those
+// One idea with StateFiles.swift: files for programs that take no certificate from the environment are beside those
 // for others.
 
 /// Configuration files that make programs trust the bundle which know no variable for that. Each takes in what the user

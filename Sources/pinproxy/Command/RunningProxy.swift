@@ -58,9 +58,9 @@ struct RunningProxy {
                 "process \(process) can't be reached: \(socket): \(error.reason); run this as the user that runs the "
                 + "proxy, or as root"
         case .unreachable(let error):
-            return "process \(process), which \(file) names, can't be reached (\(socket): \(error.reason)): "
-                + "it is just starting or ending, has another version, or runs in another container; its "
-                + "log says if it couldn't make the socket (control.failed)"
+            return "process \(process), which \(file) names, can't be reached (\(socket): \(error.reason)), so no "
+                + "request was sent: it is just starting or ending, has another version, or runs in another container; "
+                + "its log says if it couldn't make the socket (control.failed)"
         case .stranger(let other):
             return "\(file) names process \(process), and the proxy that listens at \(socket) is process \(other): "
                 + "the file was changed, or this runs in another container than the proxy; no request was sent"

@@ -38,7 +38,7 @@ final class DoctorCrew {
         ]
     }
 
-    /// On those that are installed.
+    /// Tests the installed programs.
     /// - Parameter told: called with nil first, and then for each as soon as it is known.
     /// - Returns: in the order of the programs.
     func reports(on programs: [ClientProgram], _ told: (ClientReport?) -> Void) throws -> [ClientReport] {

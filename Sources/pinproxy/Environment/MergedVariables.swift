@@ -104,7 +104,7 @@ enum BotoPath {
     }
 }
 
-/// PHP_INI_SCAN_DIR: an empty entry stands for PHP's own directory.
+/// PHP_INI_SCAN_DIR: an empty entry means PHP's own directory.
 enum PHPDirectories {
     static func adding(_ directory: String, to present: String?) -> String {
         (rest(of: present) ?? "") + ":" + directory

@@ -148,7 +148,7 @@ final class ProxySession {
 
     // MARK: While the command runs
 
-    /// Readable when the proxy has something to tell.
+    /// Readable when the proxy has sent a report.
     var descriptor: CInt? { client?.descriptor }
     /// The proxy has ended: it may come back.
     var isAwaitingProxy: Bool { runToken != nil && client == nil }

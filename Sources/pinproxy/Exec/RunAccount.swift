@@ -12,11 +12,11 @@ struct RunAccount: Equatable {
     private(set) var requests = 0
     /// Within TLS with the proxy.
     private(set) var inside = 0
-    /// Refusals that were counted, and not told.
+    /// Refusals that were counted, but not listed.
     private(set) var unlisted = 0
-    /// Refusals not listed that no proxy knows of.
+    /// Unlisted refusals that no proxy knows of.
     private(set) var unlistedHere = 0
-    /// A proxy has ended, or was lost, before it told all: there may be more.
+    /// A proxy ended, or was lost, before its summary: there may be more refusals.
     private(set) var isIncomplete = false
     /// Whether a proxy has reported on the run.
     private(set) var isKnown = false
@@ -62,7 +62,7 @@ struct RunAccount: Equatable {
         return refusal
     }
 
-    /// So many more were, and not kept.
+    /// Counts further refusals that were not listed.
     mutating func refusedHere(unlisted count: Int) { unlistedHere += count }
 
     private mutating func add(_ refusal: RunRefusal) -> RunRefusal? {

@@ -8,7 +8,7 @@ extension ClientEnvironment {
     }
 }
 
-/// Subversion takes a proxy from files alone: the system's has it, and the user's counts more.
+/// Subversion takes a proxy from files alone: the system's has it, and the user's has precedence.
 ///
 /// The format is that of <https://svnbook.red-bean.com/en/1.8/svn.advanced.confarea.html>: sections may come twice.
 enum SubversionServers {

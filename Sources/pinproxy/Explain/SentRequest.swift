@@ -10,7 +10,7 @@ struct SentRequest {
         case own
         /// The body from the parameters, where the client sends none.
         case parameters([UInt8], contentType: String)
-        /// A form in parts of so many bytes.
+        /// A form in parts, of this length in bytes.
         case form(length: Int)
     }
 

@@ -57,7 +57,7 @@ struct Supervisor {
             case SIGINT, SIGTERM: return handOver()
             case let signal where signal > 0:
                 kill(proxy, signal)
-                // One that stands still takes no signal but this.
+                // A stopped process handles no other signal.
                 kill(proxy, SIGCONT)
                 return end()
             default: continue

@@ -7,7 +7,7 @@ enum SystemdLibrary {
     /// Nil if it isn't installed.
     static let functions = OptionalLibrary.load(SHIM_SYSTEMD_FILE, shim_systemd(), shim_systemd_load)
 
-    /// For a process that systemd has started as a service; nil for others: there is nobody to tell.
+    /// The library for a process that systemd has started as a service; nil for others.
     static let ofService: shim_systemd? = {
         guard let name = variables.first(where: { getenv($0) != nil }) else { return nil }
         if functions == nil {

@@ -133,7 +133,7 @@ extension CA {
         }
 
         private func removeFromOthers() throws {
-            // Nil stands for every authority.
+            // Nil means every authority.
             let certificates: [Certificate?] = all ? [nil] : try options.authorities().trusted
             var removed: [String] = []
             for certificate in certificates {

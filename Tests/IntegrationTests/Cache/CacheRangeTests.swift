@@ -50,7 +50,7 @@ struct CacheRangeTests {
         }
     }
 
-    /// Without a strong validator nothing tells that two parts belong together.
+    /// Without a strong validator two parts may not belong together.
     @Test(arguments: ["etag=W/%22x%22", "modified=Fri,%2001%20Jan%202010%2000:00:00%20GMT"])
     func partsOfPerhapsOthersAreNotStored(validator: String) async throws {
         try await withTestBed { bed in

@@ -3,7 +3,7 @@ import PinnedSession
 import Synchronization
 import Testing
 
-/// What a program does to its tasks while they are under way, and what it hears of them.
+/// Controls running tasks from a program, and observes their events.
 @Suite(.timeLimit(.minutes(5)))
 struct LibraryTaskTests {
     @Test func aCancelledSwiftTaskCancelsItsRequest() async throws {

@@ -4,7 +4,7 @@ internal import CPinproxyTurboJPEG
 enum JPEGImage {
     /// Encoders make ten of a progressive image, and those that look for the best order some more.
     private static let mostScans = 100
-    /// Pixels of all scans together, so many times those that an image may have.
+    /// Most pixels of all scans together, as a multiple of an image's limit.
     private static let mostPasses = 16
 
     static var isAvailable: Bool { library != nil }

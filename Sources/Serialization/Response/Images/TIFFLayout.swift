@@ -73,7 +73,7 @@ private struct TIFFNumbers {
         return Int(exactly: number)
     }
 
-    /// - length: bytes of its values that stand elsewhere.
+    /// - length: bytes of its values stored elsewhere.
     func entry(_ offset: Int) -> (tag: Int, length: Int)? {
         guard let tag = number(offset, 2), let type = number(offset + 2, 2) else { return nil }
         let count = number(offset + 4, offsetSize) ?? .max

@@ -1,4 +1,4 @@
-/// X bitmaps, which are C: two definitions, and as many bytes as they ask for.
+/// X bitmaps, which are C source: two definitions, and the bytes that these require.
 enum XBMImage {
     static func check(_ body: [UInt8], _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
         guard let width = definition("width", in: body), let height = definition("height", in: body) else {

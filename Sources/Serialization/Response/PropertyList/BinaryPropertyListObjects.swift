@@ -1,4 +1,4 @@
-/// The objects of a binary property list, each by its number, and what stands in them.
+/// The objects of a binary property list by number, and their contents.
 struct BinaryPropertyListObjects {
     enum Kind { case number, data, ascii, unicode, array, dictionary }
 
