@@ -10,7 +10,7 @@ package struct BundleState: Sendable, Codable, Equatable {
     /// In Unix seconds: until then the server has said which bundle is the current one.
     package let timestampExpires: Int64
 
-    /// The root, parsed. It is of this machine's own disk; what is damaged there must not pass for a root.
+    /// Parses the root. It is from this machine's disk; a damaged one must not be taken for a root.
     func knownRoot() throws(BundleError) -> BundleRoot {
         let known: BundleRoot
         do throws(BundleError) { known = try BundleRoot(root) } catch { throw .state("\(error)") }

@@ -49,7 +49,7 @@ package struct CachedTraits: Sendable, Equatable {
             default: break
             }
         }
-        // Many servers forget to say so, and programs of one user differ in what they can decode.
+        // Many servers forget Vary, and programs of one user support different codings.
         if isCoded { vary.add(Array("accept-encoding".utf8).span) }
         // RFC 9111 section 5.4 says it of requests; servers send it, and mean the same.
         if !directives.isPresent, pragma.flags.contains(.noCache) { directives.flags.insert(.noCache) }

@@ -2,7 +2,7 @@ package import PinproxyBundles
 package import PinproxySecurity
 internal import PinproxyTLS
 
-/// A pin file with the files that it names, read without a pinproxy.yaml: what a bundle holds.
+/// A pin file with the files that it names, read without a pinproxy.yaml: the contents of a bundle.
 package struct PolicyFiles: Sendable {
     package let hosts: HostTable<HostEntry>
     /// The action for hosts without an entry.

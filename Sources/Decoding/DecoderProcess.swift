@@ -197,7 +197,7 @@ final class DecoderProcess: SocketHandler {
         var status: CInt = 0
         guard waitpid(identifier, &status, WNOHANG) == identifier else { return }
         end?.stop()
-        // What it wrote last says why.
+        // Its last output may have the reason.
         if let errors { readErrors(of: errors) }
         errors?.stop()
         if excuse == nil { excuse = Self.words(for: status) }

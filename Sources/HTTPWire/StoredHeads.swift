@@ -104,7 +104,7 @@ extension HeadField {
         id == .date && HTTPDate.parse(bytes.extracting(value.offsets)) == nil
     }
 
-    /// Whether it says something of one connection, not of the response (RFC 9110 section 7.6.1, RFC 9111 section 3.1).
+    /// Whether it is about one connection, not about the response (RFC 9110 section 7.6.1, RFC 9111 section 3.1).
     package func isOfConnection(in bytes: Span<UInt8>, nominated: Set<String>) -> Bool {
         switch id {
         case .connection, .keepAlive, .proxyConnection, .te, .trailer, .transferEncoding, .upgrade, .proxyAuthenticate,

@@ -57,7 +57,7 @@ final class DoorConnection: ByteStreamOwner {
         stream.wantsRead = true
     }
 
-    /// After the command's end: what it has sent is still delivered.
+    /// After the command's end: delivers the bytes that it has sent.
     func drain() {
         switch state {
         case .relaying(let relay):

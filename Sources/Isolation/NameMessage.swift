@@ -76,7 +76,7 @@ package struct NameMessage: Equatable {
 
     package func answer(_ status: Status) -> [UInt8] { Self.answer(status, start: start, section: section) }
 
-    /// - Parameter longest: in bytes. A longer answer is empty and says so (TC), for another question over TCP.
+    /// - Parameter longest: in bytes. A longer answer is empty and has the TC bit, which asks for a query over TCP.
     package func answer(_ addresses: [IPAddress], longest: Int) -> [UInt8] {
         let wanted = addresses.filter { kind == .ipv6 ? $0.isIPv6 : kind == .ipv4 && !$0.isIPv6 }
         var answer = Self.answer(.fine, start: start, section: section)

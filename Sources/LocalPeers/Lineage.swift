@@ -18,7 +18,7 @@ package enum Lineage {
                 of: inodes.subtracting(found), among: descendants(of: own).map { [own] + $0 }, limit: .max
             )
             .processes
-            // A number may be reused by now.
+            // A number may have been reused.
             found.formUnion(holders.filter { $0.value.contains { descends($0.id, from: own) } }.keys)
         }
         return found

@@ -2,7 +2,7 @@ internal import CPinproxyMNL
 internal import Glibc
 package import PinproxyEventLoop
 
-/// The kernel's table of sockets (sock_diag(7)). A question takes some ten microseconds, unprivileged. Of one thread.
+/// The kernel's table of sockets (sock_diag(7)). A query takes some ten microseconds, unprivileged. Used by one thread.
 package final class SocketTable {
     private let socket: NetlinkSocket
     private var sequence: UInt32 = 0

@@ -119,7 +119,7 @@ public struct NetworkLink: Sendable, Hashable {
     public let name: String
     /// The kernel's number.
     public let index: Int
-    /// What it is made of.
+    /// The kind of link.
     public let kind: LinkKind
 
     package init(name: String, index: Int, kind: LinkKind) {

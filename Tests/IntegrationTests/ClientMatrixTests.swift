@@ -83,7 +83,7 @@ struct ClientMatrixTests {
 
     // MARK: docs/clients.md
 
-    /// What the page says of the versions that are installed here is what `pinproxy doctor` finds. With all programs
+    /// The page agrees with what `pinproxy doctor` finds for the versions installed here. With all programs
     /// the table is written.
     @Test func thePageIsCurrent() async throws {
         let bed = shared.bed

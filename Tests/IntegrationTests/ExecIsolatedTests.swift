@@ -25,7 +25,7 @@ struct ExecIsolatedTests {
     }
 
     private func start(_ command: String...) async throws -> ChildProcess {
-        // Under another name: what the bed has started as pinproxy is a proxy.
+        // Under another name: the bed takes a process named pinproxy for a proxy.
         try await bed.start(
             ["env"] + bed.execArguments(["--isolated", "--explain-refusals=off"], command),
             environment: ProxyProcess.environment(in: bed))
@@ -168,7 +168,7 @@ struct ExecIsolatedTests {
         #expect(try bed.contents("isolated-seven") == "through\n")
     }
 
-    /// What a command has sent before it ended still arrives, though it doesn't wait for it.
+    /// Data that a command has sent before it ended still arrives, though it doesn't wait for that.
     @Test func theLastWordArrives() async throws {
         let line =
             """

@@ -43,7 +43,7 @@ struct ExecStartTests {
                 #expect(
                     run.told.count == 1 && run.told[0].contains("Certificate pinning failure for wrong.test"), "\(run)")
             }
-            // By then, and not some time later: what follows may be another proxy's start.
+            // By then, and not some time later: the next command may start another proxy.
             #expect(try await !isRunning(bed))
             #expect(try bed.contents("proxy/state/pinproxy/exec.log").contains("\"event\":\"pin.mismatch\""))
         }

@@ -40,7 +40,7 @@ package struct ConnectionState: Hashable {
     package enum FirstWords: Hashable {
         case request
         /// A TLS handshake, or bytes that TLS rejects best.
-        /// - Parameter isServed: TLS for the client is at hand.
+        /// - Parameter isServed: the proxy can serve TLS to the client.
         case handshake(isServed: Bool)
         case refusedHandshake
         /// Other bytes, or the end of input.
@@ -199,7 +199,7 @@ package struct ConnectionState: Hashable {
 
     package var takesRequests: Bool { phase == .open || phase == .inside }
 
-    /// What a CONNECT is doing, in human-readable form; nil: ask the request.
+    /// The state of a CONNECT, in human-readable form; nil: use the request's.
     package var words: String? {
         switch phase {
         case .open, .inside, .closed: nil

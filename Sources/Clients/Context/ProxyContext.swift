@@ -33,7 +33,7 @@ package final class ProxyContext: Sendable {
     let trust = TrustWatch()
     let testHosts: TestHosts
     let peers: PeerInquiry
-    /// The signer fails, and the log says so.
+    /// Whether the signer fails, which is logged once.
     let isSignerOut = Atomic(false)
     package let logger: Logger
     let logOutput: LogOutput

@@ -12,7 +12,7 @@ extension WorkerContext {
         try configuration.leaves.identity(for: ServerName(host: asked.host), now: unixTime())
     }
 
-    /// What the signer has to be asked for before ``leaf(for:)``; nil: nothing.
+    /// The request that the signer must answer before ``leaf(for:)``; nil: none.
     func leafRequest(for asked: Authority) -> LeafRequest? {
         configuration.leaves.request(for: ServerName(host: asked.host), port: asked.port, now: unixTime())
     }

@@ -17,7 +17,7 @@ extension HTTP1Server {
         if stream.holdsBytes { discard() }
     }
 
-    /// Ends a cut response: what was written still arrives, and can't pass for the whole.
+    /// Ends a truncated response: written bytes still arrive, and can't be taken for a complete response.
     /// - Parameter isFramed: by length or chunks; else only a reset shows the cut, and it waits until all has arrived.
     func breakOff(isFramed: Bool) {
         if isFramed {

@@ -247,7 +247,7 @@ extension HTTP2ServerStream: HTTP2StreamDoor {
     func streamIsReadable() {
         if let failure = stream.failure { return gone(failure) }
         switch phase {
-        // A rewritten body doesn't come from the client. What it sends early waits within the stream's window.
+        // A rewritten body doesn't come from the client. Its early bytes wait within the stream's window.
         case .exchanging: if made.map({ $0.body === stream }) ?? true { _ = exchange.downstreamIsReadable() }
         case .gathering: gather(readable: true)
         case .held, .answering, .relaying, .closed: break

@@ -50,7 +50,7 @@ final class PeerInquiry: Sendable {
     }
 
     private struct Memory {
-        /// Processes that held a connection, the latest last. Of the queue alone.
+        /// Processes that held a connection, the latest last. Used on the queue alone.
         var holders: [Int32] = []
     }
 

@@ -175,7 +175,8 @@ package enum ProxyError {
         var report = report
         report.keepAlive = keepsConnection
         report.requester = requester
-        // Only programs send CONNECT, and read its answer. What comes inside, or in the clear, is for the origins' too.
+        // Only programs send CONNECT, and read its answer. Responses inside, or in the clear, are read by pages'
+        // scripts too.
         report.reader = method == .connect ? .client : .content
         return RefusalResponse.bytes(for: report, toHead: method == .head, as: form)
     }

@@ -4,7 +4,7 @@ import Synchronization
 
 /// One run of `pinproxy exec`: its requests, by token or by process (``RunInquiry``), and their refusals.
 package final class Run: Sendable {
-    /// What the token grants under `proxy.users`: never more than its starter had.
+    /// The access that the token grants under `proxy.users`: never more than its starter had.
     package enum Grant: Sendable {
         /// Nothing beyond what everybody may do.
         case nothing

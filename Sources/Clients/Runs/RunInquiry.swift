@@ -8,7 +8,8 @@ enum RunInquiryState {
     case over(Run?)
 }
 
-/// Finds the run of a connection without a token: asks the runs of the client's user (``RunQuestions``). Of one loop.
+/// Finds the run of a connection without a token: asks the runs of the client's user (``RunQuestions``). Used on one
+/// loop.
 final class RunInquiry {
     /// For busy machines. A silent run is awaited once.
     private static let patienceNanoseconds: UInt64 = 2_000_000_000

@@ -7,7 +7,7 @@ import PinproxyHTTPWire
 import PinproxyTLS
 import Synchronization
 
-/// Who may use the proxy: the users of one htpasswd file.
+/// Verifies user names and passwords by an htpasswd file.
 ///
 /// bcrypt is slow on purpose: comparisons run one by one on a queue and take turns (``FairQueue``), so that a client
 /// that tries many passwords delays itself. Right credentials are remembered by a keyed digest, until a reload.

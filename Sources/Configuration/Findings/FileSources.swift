@@ -24,7 +24,7 @@ final class FileSources {
     init() {}
 
     /// Reads the copies instead of the files.
-    /// - Parameter snapshot: what was read of the files themselves, which may have changed since.
+    /// - Parameter snapshot: read from the files themselves, which may have changed since.
     init(_ files: ConfigurationFiles, of snapshot: Snapshot? = nil) throws(ConfigurationProblems) {
         stamps = snapshot?.sources ?? []
         listings = snapshot?.listings ?? []

@@ -1,4 +1,4 @@
-/// A look at the text before libyaml's. It refuses keys that are not words, with an error that says so where
+/// Scans the text before libyaml does. It refuses keys that are not words, with a clear error where
 /// libyaml's wouldn't, and finds the colons that begin a value in brackets (`[::1]`), see MarkedText.
 ///
 /// It knows only quotes, comments and brackets of YAML.

@@ -141,7 +141,7 @@ extension OwnedRequest {
 }
 
 extension StorageObjection {
-    /// What follows "because".
+    /// The reason, as a clause after "because".
     var explanation: String {
         switch self {
         case .reported: "its server has no pin that matches, and is only reported (enforcement: report)"

@@ -193,7 +193,7 @@ extension StoredResponseReport {
 }
 
 extension StoredResponseReport.Field {
-    /// Fields that select a representation and never hold a secret. What isn't known may hold one.
+    /// Fields that select a representation and never hold a secret. Other fields may hold one.
     private static let shown: Set = [
         "accept", "accept-charset", "accept-encoding", "accept-language", "accept-profile", "content-type", "dnt",
         "origin", "prefer", "range", "save-data", "te", "upgrade-insecure-requests", "user-agent", "x-requested-with",

@@ -2,7 +2,7 @@ package import PinproxyConfiguration
 package import PinproxyTLS
 import Synchronization
 
-/// The answer of `GET /files`: what the configuration in force was read from. For the control socket alone.
+/// The answer of `GET /files`: the files of the configuration in force. For the control socket alone.
 package struct FilesReport: Codable, Sendable, Equatable {
     package static let target = "/files"
 

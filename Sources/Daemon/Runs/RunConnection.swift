@@ -163,7 +163,7 @@ final class RunFeed: ByteStreamOwner {
         tell()
     }
 
-    /// Sends news. What the peer doesn't read waits in the run.
+    /// Sends updates. Updates that the peer doesn't read wait in the run.
     func tell() {
         guard !isFinishing else { return write() }
         if lines.isEmpty {

@@ -192,7 +192,7 @@ final class PinUpkeep {
         }
     }
 
-    /// Once a day. What has expired is the policy's own event.
+    /// Warns once a day. An expired bundle has its own event.
     private func warnOfBundle(at now: UnixTime) {
         for finding in ExpiryWatch.bundle(in: snapshot, at: now) where finding.date > now {
             logger.warning(

@@ -9,7 +9,7 @@ import PinproxyTLS
 
 /// `pinproxy signer`: has the local authority's key, and issues leaves for hosts that the configuration intercepts.
 package final class SignerService {
-    /// Connections: one of each worker, also of a proxy that hands over, as far as there are descriptors.
+    /// Most connections: one of each worker, also of a proxy that hands over, as far as there are descriptors.
     private let connectionLimit: Int
     /// Refusals that are logged in a minute.
     private static let refusalsLogged = 30

@@ -46,7 +46,7 @@ final class ProcessWatch: SocketHandler {
 
     /// - Parameters:
     ///   - descriptor: stays open, so that its end is the process's.
-    ///   - called: called once, when the other process says something or ends: both mean the same.
+    ///   - called: called once, when the other process sends anything or ends: both mean the same.
     init(loop: EventLoop, descriptor: CInt, called: @escaping () -> Void) {
         self.descriptor = descriptor
         self.called = called

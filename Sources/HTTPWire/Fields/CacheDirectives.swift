@@ -33,7 +33,7 @@ package struct CacheDirectives: Sendable, Equatable {
     package var staleWhileRevalidate: Int64?
     /// RFC 5861 section 4.
     package var staleIfError: Int64?
-    /// It said something, if only an unknown directive.
+    /// Whether the field has a directive, even an unknown one.
     package var isPresent = false
 
     package init() {}

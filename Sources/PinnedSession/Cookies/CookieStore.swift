@@ -24,7 +24,7 @@ public final class CookieStore: Sendable {
 
     // MARK: Servers
 
-    /// Stores what a Set-Cookie field says, if its server may say so.
+    /// Stores the cookie of a Set-Cookie field, if its server may set it.
     func receive(_ field: String, from url: RequestURL) {
         let place = CookiePlace(url)
         let now = now()

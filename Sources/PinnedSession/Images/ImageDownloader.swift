@@ -115,7 +115,7 @@ public final class ImageDownloader: Sendable {
         let isCancelled = Task.isCancelled
         let receipts = state.withLock { state -> [ImageReceipt] in
             state.active -= 1
-            // A cancelled one was taken out already; the key may be another's by now.
+            // A cancelled fetch was removed already; the key may belong to another one now.
             let fetch = isCancelled ? nil : state.fetches.removeValue(forKey: key)
             beginNext(&state)
             return fetch?.receipts ?? []

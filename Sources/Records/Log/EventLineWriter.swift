@@ -140,7 +140,8 @@ package struct EventLineWriter: Sendable {
         addJournalField(name, from: start)
     }
 
-    /// A text of several lines. In text and journal it follows the line, indented, so that it can't pass for an event.
+    /// A text of several lines. In text and journal it follows the line, indented, so that it can't be mistaken for an
+    /// event.
     mutating func field(_ name: String, paragraph: String) {
         if format == .json { return field(name, paragraph) }
         let start = buffer.count

@@ -1,6 +1,6 @@
 package import PinproxyTLS
 
-/// What the proxy asks a signer for: a leaf for one host and one key. One packet of at most ``longest`` bytes.
+/// The proxy's request to a signer: a leaf for one host and one key. One packet of at most ``longest`` bytes.
 ///
 /// Version 1, big-endian: the version (1 byte), the SHA-256 of the signing authority's certificate (32), the port (2),
 /// the host's length (1) and the host, then the leaf's key: a P-256 SubjectPublicKeyInfo in DER, uncompressed (RFC 5480

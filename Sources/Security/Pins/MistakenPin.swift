@@ -1,6 +1,6 @@
 import PinproxyTLS
 
-/// What a text that is not a pin was copied from, so that the error can say what to write.
+/// Recognizes what an invalid pin was copied from, so that the error can say what to write.
 enum MistakenPin {
     /// Nil: nothing that is known.
     static func reason(for text: String) -> PinError.Reason? { headerPins(in: text) ?? output(text) ?? colon(text) }

@@ -1,6 +1,6 @@
 package import PinproxyTLS
 
-/// Why a text or a file is no pin, for its author.
+/// Why a text or a file is not a valid pin, for its author.
 public struct PinError: Error, Sendable, Hashable, CustomStringConvertible {
     package enum Reason: Error, Sendable, Hashable {
         // Defects of the text.

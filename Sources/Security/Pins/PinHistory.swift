@@ -33,7 +33,7 @@ package struct PinHistory: Codable, Sendable, Equatable {
         package var matchedFor: Int64?
         /// The last of these matches; nil: there was none.
         package var lastMatch: UnixTime?
-        /// What pins were compared with. Matches of another mode or position say nothing of this one.
+        /// The mode and position of the counted matches. Those of another don't count for this one.
         package var terms: String?
         /// Misses before the last pin was added: the correction may have ended them.
         package var missesBeforeChange: Int?
@@ -45,7 +45,7 @@ package struct PinHistory: Codable, Sendable, Equatable {
         package init(since: UnixTime) { self.since = since }
     }
 
-    /// What an entry says of its pins.
+    /// The settings of an entry's pins.
     package struct Configured: Sendable {
         let pins: [String]
         let terms: String

@@ -38,7 +38,7 @@ public struct SecurityPolicy: Sendable {
     /// The pinned certificates as anchors, built once; nil if they depend on the peer.
     let pinnedAnchors: TrustAnchors?
 
-    /// What is pinned, if anything.
+    /// The pinning mode.
     public var mode: PinningMode { terms.mode }
     /// Accept chains that the anchors don't verify: see ``unsafeSwitches``.
     public var allowsInvalidCertificates: Bool { terms.allowsInvalidCertificates }

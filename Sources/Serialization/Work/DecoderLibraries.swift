@@ -5,7 +5,7 @@ internal import CPinproxyZstd
 
 /// The libraries that decode documents and images, loaded at first use, or all before a process is confined.
 package enum DecoderLibraries {
-    /// A library that isn't installed. What needs it is refused, and says so.
+    /// A library that isn't installed. Settings that need it are refused with an error.
     package struct Missing: Sendable, Equatable {
         package let format: String
         /// The Debian package.

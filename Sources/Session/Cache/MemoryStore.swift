@@ -22,7 +22,7 @@ package final class MemoryStore: Sendable {
 
     package var limit: Int { partLimit.load(ordering: .relaxed) * Self.parts }
 
-    /// Changes the limit; what no longer fits goes with the next response.
+    /// Changes the limit; the next response evicts what no longer fits.
     package func resize(to limit: Int) { partLimit.store(limit / Self.parts, ordering: .relaxed) }
 
     private func part(of key: CacheKey) -> Part { all[Int(UInt(bitPattern: key.hashValue) % UInt(Self.parts))] }

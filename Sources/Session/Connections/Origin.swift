@@ -17,7 +17,7 @@ package enum ConnectionNeed: Sendable {
     /// A new connection and its first stream: existing ones have refused it repeatedly.
     case fresh
 
-    /// Without a shared connection at hand.
+    /// Whether it has no shared connection.
     var isOfItsOwn: Bool {
         switch self {
         case .any, .window, .fresh: false
@@ -83,9 +83,9 @@ package final class Origin {
         return idle.lastIndex { reach.allows(pool.scope(at: $0)) }.map { idle.remove(at: $0) }
     }
 
-    /// An upstream at hand for a request: a stream of a shared connection, or an idle connection. A request that can't
+    /// Leases an upstream for a request: a stream of a shared connection, or an idle connection. A request that can't
     /// be resent gets no stale connection.
-    /// - Parameter need: what the connection must be.
+    /// - Parameter need: the requirements for the connection.
     package func lease(
         for method: Method, at unixTime: Int64, within reach: UpstreamTarget.Reach = .anywhere,
         _ need: ConnectionNeed = .any

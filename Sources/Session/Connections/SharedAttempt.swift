@@ -132,7 +132,7 @@ final class SharedAttempt {
 extension UpstreamConnector {
     /// Obtains a connection: a shared one if exchanges can share it, else an exclusive one.
     /// - Parameters:
-    ///   - need: what the connection must be.
+    ///   - need: the requirements for the connection.
     ///   - deliver: called once on the loop, after this returns, never after ``ConnectionTicket/cancel()``.
     package func obtain(
         to target: UpstreamTarget, timeouts: Timeouts, dscp: UInt8 = 0, _ need: ConnectionNeed = .any,

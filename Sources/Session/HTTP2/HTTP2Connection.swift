@@ -348,7 +348,7 @@ package final class HTTP2Connection {
     /// The peer doesn't do what it has to.
     package func fail(_ cause: String) { end(cause) }
 
-    /// - Parameter parting: what is queued, as the GOAWAY, is still sent.
+    /// - Parameter parting: queued frames, such as the GOAWAY, are still sent.
     private func end(_ cause: String, parting: Bool = false) {
         guard !isClosed else { return }
         isClosed = true

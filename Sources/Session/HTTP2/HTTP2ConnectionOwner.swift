@@ -7,7 +7,7 @@ package protocol HTTP2ConnectionOwner: AnyObject {
     /// The peer's settings came or changed, it takes no new streams, or a stream has ended.
     func connectionChanged(_ connection: HTTP2Connection)
     func answeredPing(_ opaque: UInt64)
-    /// No stream has been open for a while: what was kept for the next ones may go.
+    /// No stream has been open for a while: objects kept for the next ones may be released.
     func connectionIsQuiet()
     /// The peer broke the protocol on a stream that was not adopted.
     func received(_ defect: HTTP2Defect, on id: HTTP2StreamID)

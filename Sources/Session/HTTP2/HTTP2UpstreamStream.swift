@@ -175,8 +175,8 @@ extension HTTP2UpstreamStream: Upstream {
     }
 
     var responseBody: any BodySource {
-        // What follows an interim head or an upgrade is no body of theirs, nor are DATA frames of a 205: a client of
-        // HTTP/1.1 would take them for the next response.
+        // Interim responses, upgrades and a 205 have no body: a client of
+        // HTTP/1.1 would take DATA frames for the next response.
         let mayHaveContent = ResponseHead.mayHaveContent(status: response.head.status, answering: method)
         if let stream, mayHaveContent, !response.head.isUpgrade { return stream }
         return nothing

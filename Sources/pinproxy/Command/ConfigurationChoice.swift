@@ -92,7 +92,7 @@ extension ConfigurationOptions {
         return RunningProxy.find(files).map { ($0, files) }
     }
 
-    /// - Parameter isNamed: the state directory was named. Of one that wasn't, another user's proxy is not believed.
+    /// - Parameter isNamed: the state directory was named. Else another user's proxy is not trusted.
     private static func file(
         of proxy: RunningProxy, in files: StateFiles, isNamed: Bool
     ) throws(CommandFailure) -> String {

@@ -86,8 +86,8 @@ final class StartedProxy {
     private let socket: CInt
 
     /// Starts it and waits until it is ready.
-    /// - Returns: nil if another one is running by now.
-    /// - Throws: what keeps it from starting. It may have said why on standard error.
+    /// - Returns: nil if another one is running meanwhile.
+    /// - Throws: why it can't start. Standard error may have the details.
     init?(_ options: ConfigurationOptions) throws {
         let (near, far) = try DescriptorMessage.pair()
         socket = near

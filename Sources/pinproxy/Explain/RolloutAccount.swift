@@ -10,7 +10,7 @@ struct RolloutAccount {
     private let record: PinHistory.EntryRecord?
     private let now: UnixTime
 
-    /// Nil without an entry that says so.
+    /// Nil without an entry with a rollout.
     init?(_ entry: HostEntry?, in snapshot: Snapshot, at now: UnixTime) {
         guard let entry, let rollout = entry.policy.rollout else { return nil }
         self.rollout = rollout

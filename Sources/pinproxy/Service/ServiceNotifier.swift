@@ -40,7 +40,7 @@ enum ServiceNotifier {
         if getenv("LISTEN_FDS") != nil { setenv("LISTEN_PID", "\(getpid())", 1) }
     }
 
-    /// Closes what systemd has handed over, which another process has by now.
+    /// Closes the sockets that systemd has passed, which another process has now.
     static func closeSockets() {
         let count = SystemdLibrary.ofService?.listenFDs(1) ?? 0
         for descriptor in 0..<max(count, 0) { close(SD_LISTEN_FDS_START + descriptor) }

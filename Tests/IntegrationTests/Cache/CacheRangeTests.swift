@@ -39,7 +39,7 @@ struct CacheRangeTests {
             let first = try await cache.get(steady, "-r", "0-3999")
             #expect(first.status == 206 && first.body.count == 4000)
             #expect(try await cache.get(steady, "-r", "1000-1999").cacheStatus?.contains("; hit") == true)
-            // What isn't there is asked for.
+            // The missing part is requested.
             let rest = try await cache.get(steady, "-r", "3000-9999")
             #expect(rest.cacheStatus?.contains("fwd=partial") == true)
             let whole = try await cache.get(steady)

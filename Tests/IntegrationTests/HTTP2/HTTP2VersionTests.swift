@@ -4,7 +4,8 @@ import Testing
 /// `session.http`, `proxy.http` and `session.ping`.
 @Suite(.timeLimit(.minutes(5)))
 struct HTTP2VersionTests {
-    /// What the configuration allows on one side, the peer offers, and they speak then; nil: nothing.
+    /// The protocols that the configuration allows on one side, those that the peer offers, and the negotiated one;
+    /// nil: none.
     struct Case: Sendable, CustomTestStringConvertible {
         let allowed: String?
         let offered: String

@@ -189,7 +189,7 @@ struct LibraryTaskTests {
                 }
             }
             tasks = []
-            // What the session's thread held has gone.
+            // The session's thread has released its objects.
             for await _ in gone {}
             try await eventually("the files to be gone") { try bed.files(in: bed.bed.path("gone")) == ["other"] }
             #expect(try await !bed.targets().contains("/never"))

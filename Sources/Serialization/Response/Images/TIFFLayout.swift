@@ -6,14 +6,14 @@ enum TIFFLayout {
     private static let mostEntries = 512
     /// Most distinct tags of the file. TIFF 6.0 and its supplements have less than three hundred.
     private static let mostTags = 512
-    /// So many times the file's length may be referred to in all: pages may share a colour profile.
+    /// Most bytes referred to, as a multiple of the file's length: pages may share a colour profile.
     private static let sharing = 4
     private static let sharingAllowance = 1 << 20
 
     /// Most bytes that a file of that length may refer to, in all.
     static func mostShared(of length: Int) -> Int { sharing * length + sharingAllowance }
 
-    /// - Throws: what is too much. What is damaged is libtiff's to say.
+    /// - Throws: the exceeded limit. Damage is left to libtiff.
     static func check(_ body: [UInt8]) throws(ImageDefect) {
         guard let file = TIFFNumbers(body) else { return }
         var next = file.firstDirectory
