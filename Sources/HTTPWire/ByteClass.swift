@@ -29,7 +29,7 @@ struct ASCIISet: Sendable {
     static let hostText = ASCIISet(alphanumeric + "-._~%!$&'()*+;=:[]")
     /// scheme (RFC 3986 section 3.1), after its first letter.
     static let scheme = ASCIISet(alphanumeric + "+-.")
-    /// Labels of host names. The underscore is no host name's, but in use all the same.
+    /// Labels of host names. Underscores are not allowed in host names, but in use.
     static let hostLabel = ASCIISet(alphanumeric + "-_")
 }
 

@@ -17,11 +17,11 @@ public struct HTTPRequest: Sendable {
     /// A whole URL, or one relative to ``SessionConfiguration/baseURL``; an empty one is the base. A fragment isn't
     /// sent; user information (`https://user:password@host/`) is refused: see ``HostRule/credentials``.
     public var url: String
-    /// Sent in this order. The description hides secret values.
+    /// The header fields, sent in this order. The description hides secret values.
     public var fields: [HeaderField]
     /// The body; empty by default.
     public var body: RequestBody
-    /// False: ``SessionConfiguration/cookies`` neither sends nor receives any.
+    /// Whether ``SessionConfiguration/cookies`` applies to the request.
     public var handlesCookies = true
 
     /// - Parameters:
@@ -101,6 +101,6 @@ public struct HTTPRequest: Sendable {
 }
 
 extension HTTPRequest: CustomStringConvertible {
-    /// Method and URL, without the query, which may be secret.
+    /// The method and the URL without its query, which may be secret.
     public var description: String { "\(method) \(ShownText(url))" }
 }

@@ -7,7 +7,7 @@ import PinproxySession
 /// reread, and streams recreated (`needNewBodyStream` of NSURLSession). A file that changes while it is sent fails the
 /// task.
 public struct RequestBody: Sendable {
-    /// Pieces of a generated body. Its failure is the task's.
+    /// The pieces of a generated body. If it fails, the task fails.
     public typealias Stream = AsyncThrowingStream<[UInt8], any Error>
 
     enum Content: Sendable {
@@ -71,7 +71,7 @@ public struct RequestBody: Sendable {
         RequestBody(content: .form(form, streams), contentType: form.contentType)
     }
 
-    /// Generated pieces, each pulled after the previous one was sent.
+    /// A body of generated pieces, each pulled after the previous one was sent.
     /// - Parameters:
     ///   - length: of all pieces, in bytes; nil: unknown, and sent in chunks. Another length fails the task.
     ///   - make: called for each sending, on the session's thread: it must not block. Nil: it can't be made again,

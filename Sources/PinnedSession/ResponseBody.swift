@@ -13,7 +13,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
     public typealias Element = [UInt8]
     public typealias Failure = SessionError
 
-    /// Bytes that wait at most, and a piece of the transfer.
+    /// Most buffered bytes, besides a piece of the transfer.
     public static let watermark = 256 << 10
 
     let reading: BodyReading
@@ -24,7 +24,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
     /// One iterator reads the body; others fail with ``SessionError/invalidRequest(_:)``.
     public func makeAsyncIterator() -> Iterator { Iterator(reading.channel.isTaken() ? nil : reading) }
 
-    /// Gives one buffer after the other.
+    /// Iterates over the buffers of the body.
     public struct Iterator: AsyncIteratorProtocol {
         private let end: IteratorEnd?
 

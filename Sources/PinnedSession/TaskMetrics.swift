@@ -1,17 +1,18 @@
 import PinproxyEventLoop
 import PinproxySession
 
-/// NSURLSessionTaskMetrics. Instants are durations since ``SessionTask/resume()`` began the task.
+/// The metrics of a task: NSURLSessionTaskMetrics. Instants are durations since ``SessionTask/resume()`` began the
+/// task.
 public struct TaskMetrics: Sendable, Hashable {
     /// One request over one connection: NSURLSessionTaskTransactionMetrics. Redirects, challenges, retries add others.
     public struct Transaction: Sendable, Hashable {
         /// The address of the server, or of the parent proxy: `192.0.2.1:443`.
         public let remoteAddress: String
-        /// This end: `192.0.2.7:51234`; nil once the connection is closed.
+        /// The local address: `192.0.2.7:51234`; nil once the connection is closed.
         public let localAddress: String?
         /// The protocol's ALPN name: `http/1.1`.
         public let networkProtocol: String
-        /// The connection had been used before.
+        /// Whether the connection had been used before.
         public let isReused: Bool
         /// The duration of name resolution; nil for a reused connection, as the next two.
         public let nameLookup: Duration?
@@ -39,7 +40,7 @@ public struct TaskMetrics: Sendable, Hashable {
     public internal(set) var sent: UInt64 = 0
     /// Bytes of the last response, with its head if it was delivered.
     public internal(set) var received: UInt64 = 0
-    /// From the beginning to the end.
+    /// The duration from the beginning to the end.
     public internal(set) var duration: Duration = .zero
 
     init() {}

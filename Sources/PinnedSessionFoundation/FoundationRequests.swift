@@ -41,7 +41,7 @@ extension HTTPRequest {
 }
 
 extension HTTPResponse {
-    /// Status, URL and fields as Foundation has them: values of a field that repeats are joined.
+    /// The response as an `HTTPURLResponse`: the values of a repeated field are joined.
     public var urlResponse: HTTPURLResponse? {
         guard let url = URL(string: url) else { return nil }
         var values: [String: String] = [:]

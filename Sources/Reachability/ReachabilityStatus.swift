@@ -22,9 +22,9 @@ public enum ReachabilityStatus: Sendable, Hashable {
 
     /// Whether it is reachable over any link.
     public var isReachable: Bool { path != nil }
-    /// Reachable, and a connection may go over a cellular link.
+    /// Whether it is reachable, and a connection may go over a cellular link.
     public var isReachableViaWWAN: Bool { path?.link.kind == .cellular }
-    /// Reachable over WiFi or another link that isn't cellular.
+    /// Whether it is reachable over WiFi or another link that isn't cellular.
     public var isReachableViaWiFi: Bool { isReachable && !isReachableViaWWAN }
 
     /// Whether `other` is no change of status: another reason for being unreachable, or a further path.
@@ -115,7 +115,7 @@ public struct NetworkPath: Sendable, Hashable, CustomStringConvertible {
 
 /// A network interface.
 public struct NetworkLink: Sendable, Hashable {
-    /// As ip-link(8) shows it.
+    /// The name, as shown by ip-link(8).
     public let name: String
     /// The kernel's number.
     public let index: Int

@@ -2,9 +2,9 @@ internal import FoundationEssentials
 
 /// A name and a password, as Basic (RFC 7617) and Digest (RFC 7616) use them.
 public struct Credentials: Sendable, Hashable {
-    /// Not empty, without a colon or control characters.
+    /// The user name: not empty, without a colon or control characters.
     public let user: String
-    /// Not empty, without control characters.
+    /// The password: not empty, without control characters.
     public let password: Secret
 
     /// - Throws: what is wrong with one of them; it never shows the password.

@@ -86,7 +86,7 @@ public struct HeaderValue: Sendable, Hashable, CustomStringConvertible {
         if case .secret = content { true } else { false }
     }
 
-    /// For display: a secret is masked.
+    /// The value for display: a secret is masked.
     public var description: String {
         switch content {
         case .open(let text): text

@@ -16,22 +16,22 @@ public indirect enum ParameterValue: Sendable, Hashable {
         }
     }
 
-    /// In the order of sending; no key twice.
+    /// A dictionary with unique keys, in the order of sending.
     case dictionary([Pair])
     /// An array, in order.
     case array([ParameterValue])
-    /// Without an order. A query repeats its key for each; JSON and property lists can't express it.
+    /// An unordered set. A query repeats its key for each element; JSON and property lists can't express it.
     case set(Set<ParameterValue>)
     /// A string.
     case string(String)
-    /// In the original digits, by the grammar of JSON (RFC 8259 section 6).
+    /// A number in its original digits, by the grammar of JSON (RFC 8259 section 6).
     case number(String)
     /// A Boolean.
     case bool(Bool)
     /// No value; in a query, a key without `=`.
     case null
 
-    /// From a dictionary without an order: sorted by key, so that the same parameters give the same bytes.
+    /// Creates a dictionary sorted by key, so that equal parameters give equal bytes.
     public init(sorting dictionary: [String: ParameterValue]) {
         self = .dictionary(
             dictionary.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }

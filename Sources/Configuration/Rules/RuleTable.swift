@@ -54,7 +54,7 @@ package struct WrittenTable<Rules: RuleTable>: Sendable {
     /// A key that isn't written is left alone.
     func copy(_ key: Rules.Key, to rules: inout Rules) { copies[key]?(values, &rules) }
 
-    /// The key isn't written, or says what holds without it.
+    /// Whether the key is absent, or has its default value.
     func isDefault(_ key: Rules.Key) -> Bool {
         var copy = Rules()
         self.copy(key, to: &copy)

@@ -79,6 +79,6 @@ public struct Cookie: Sendable, Hashable {
 }
 
 extension Cookie: CustomStringConvertible {
-    /// Name, domain and path.
+    /// The name, domain and path.
     public var description: String { "\(name)=\(value); Domain=\(domain); Path=\(path)" }
 }

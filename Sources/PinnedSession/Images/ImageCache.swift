@@ -16,9 +16,9 @@ public final class ImageCache: Sendable {
     }
 
     private let state = Mutex(State())
-    /// Bytes, at most.
+    /// Most bytes of the images.
     public let capacity: Int
-    /// Bytes that are left when it was full.
+    /// Bytes to keep when the cache is full.
     public let preferredSize: Int
 
     /// - Parameters:
@@ -29,7 +29,7 @@ public final class ImageCache: Sendable {
         self.preferredSize = min(max(preferredSize, 0), self.capacity)
     }
 
-    /// Bytes in use.
+    /// The bytes in use.
     public var size: Int { state.withLock { $0.size } }
 
     /// The stored image for a request; nil: none.

@@ -220,7 +220,7 @@ extension HostPattern {
     }
 }
 
-/// Why a text is no host pattern, for its author.
+/// Why a text is not a valid host pattern, for its author.
 public struct HostPatternError: Error, Sendable, Hashable, CustomStringConvertible {
     package enum Reason: Sendable, Hashable {
         case empty, isURL, port, notAnAddress, notAName, emptyLabel, hyphen
@@ -229,7 +229,7 @@ public struct HostPatternError: Error, Sendable, Hashable, CustomStringConvertib
     }
 
     package let reason: Reason
-    /// As written.
+    /// The pattern as written.
     public let pattern: String
 
     init(_ reason: Reason, _ pattern: String) {

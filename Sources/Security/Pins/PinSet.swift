@@ -2,7 +2,7 @@ import PinproxyTLS
 
 /// The pins of one host: *one* must match.
 public struct PinSet: Sendable, Hashable {
-    /// Distinct, in the order given.
+    /// The distinct pins, in the order given.
     public private(set) var pins: [Pin]
 
     /// - Parameter pins: duplicates count once.

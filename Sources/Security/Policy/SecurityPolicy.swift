@@ -40,11 +40,11 @@ public struct SecurityPolicy: Sendable {
 
     /// The pinning mode.
     public var mode: PinningMode { terms.mode }
-    /// Accept chains that the anchors don't verify: see ``unsafeSwitches``.
+    /// Whether chains are accepted that the anchors don't verify: see ``unsafeSwitches``.
     public var allowsInvalidCertificates: Bool { terms.allowsInvalidCertificates }
-    /// Look for the host in the leaf's subjectAltName: see ``unsafeSwitches``.
+    /// Whether the leaf's subjectAltName must contain the host: see ``unsafeSwitches``.
     public var validatesDomainName: Bool { terms.validatesDomainName }
-    /// Where in the chain a pin may match.
+    /// The positions in the chain at which a pin may match.
     public var position: PinPosition { terms.position }
     /// The effect of a pin mismatch, as it is written.
     public var enforcement: Enforcement { terms.enforcement }

@@ -1,4 +1,4 @@
-/// Why a response isn't what it should be.
+/// Why a response is invalid.
 ///
 /// As in AFNetworking, a wrong status has the wrong content type nested in it, if that is wrong too.
 public struct ResponseSerializationError: Error, Sendable, Hashable, CustomStringConvertible {
@@ -14,11 +14,11 @@ public struct ResponseSerializationError: Error, Sendable, Hashable, CustomStrin
 
     /// What is wrong.
     public enum Reason: Sendable, Hashable {
-        /// Not among those that are accepted.
+        /// The status is not accepted.
         case unacceptableStatus(Int)
-        /// Nil: the response has a body and no content type.
+        /// The content type is not accepted; nil: the response has a body and no content type.
         case unacceptableContentType(ContentType?)
-        /// It isn't of its format.
+        /// The body doesn't have the format.
         case malformedBody(BodyDefect)
         /// The content coding (gzip, br …) can't be undone.
         case undecodable(ContentDecodingError)
@@ -96,7 +96,7 @@ public struct ResponseSerializationError: Error, Sendable, Hashable, CustomStrin
 public struct BodyDefect: Error, Sendable, Hashable, CustomStringConvertible {
     /// The place in the body; nil: none in particular.
     public let place: TextPlace?
-    /// For people, without the place.
+    /// The explanation in human-readable form, without the place.
     public let explanation: String
 
     init(_ explanation: String, at place: TextPlace? = nil) {

@@ -87,7 +87,7 @@ final class DoctorCrew {
         }
     }
 
-    /// - Returns: what those have said that have ended, and how long they took.
+    /// - Returns: the output and duration of members that have ended.
     private func awaitSome() throws -> [(place: Int, text: [UInt8], time: Duration)] {
         var wanted = members.map { pollfd(fd: $0.output, events: Int16(POLLIN), revents: 0) }
         poll(&wanted, nfds_t(wanted.count), 100)

@@ -1,6 +1,6 @@
 /// A language of Accept-Language, without its quality: `de-AT`, `en`, `*` (RFC 4647 section 2.1).
 public struct LanguageRange: Sendable, Hashable, CustomStringConvertible {
-    /// As many as AFNetworking sends, with qualities from 1 down by 0.1.
+    /// Most ranges of a field, as in AFNetworking, with qualities from 1 down by 0.1.
     public static let most = 6
 
     /// The range as written.

@@ -2,7 +2,7 @@
 public struct RequestOutline: Sendable, Hashable {
     /// The method as sent.
     public var method: String
-    /// As sent: path and query, or a URL.
+    /// The target as sent: path and query, or a URL.
     public var target: [UInt8]
     /// Whether the request has a Content-Type.
     public var hasContentType: Bool

@@ -16,9 +16,9 @@ public struct ImageLimits: Sendable, Hashable {
 public struct ImageSummary: Sendable, Hashable {
     /// The format of the bytes, whatever the content type says.
     public let format: ImageFormat
-    /// In pixels, of the canvas or the first page.
+    /// The width of the canvas or the first page, in pixels.
     public let width: Int
-    /// In pixels.
+    /// The height in pixels.
     public let height: Int
     /// Frames of an animation, pages, or sizes of an icon.
     public let frames: Int

@@ -9,7 +9,7 @@ public struct ImageResponseSerializer: ResponseSerializer {
         "image/x-xbitmap", "image/x-win-bitmap", "image/webp", "image/avif")
 
     public var format: String { "an image" }
-    /// 2xx, if nothing else is said.
+    /// The accepted statuses; 2xx by default.
     public var acceptableStatuses: [StatusRange] = [.success]
     public var acceptableContentTypes: [MediaRange]? = Self.contentTypes
     /// The limits of an image's size.

@@ -13,10 +13,10 @@ public struct JSONResponseSerializer: ResponseSerializer {
     public static let contentTypes = [MediaRange].known("application/json", "text/json", "text/javascript")
 
     public var format: String { "JSON" }
-    /// By default 2xx.
+    /// The accepted statuses; 2xx by default.
     public var acceptableStatuses: [StatusRange] = [.success]
     public var acceptableContentTypes: [MediaRange]? = Self.contentTypes
-    /// Omits null members and elements at any depth.
+    /// Whether null members and elements are removed at any depth.
     public var removesNullValues: Bool
 
     /// - Parameter removesNullValues: see ``removesNullValues``.

@@ -8,7 +8,7 @@ public struct PropertyListResponseSerializer: ResponseSerializer {
     public static let contentTypes = [MediaRange].known("application/x-plist")
 
     public var format: String { "a property list" }
-    /// 2xx, if nothing else is said.
+    /// The accepted statuses; 2xx by default.
     public var acceptableStatuses: [StatusRange] = [.success]
     public var acceptableContentTypes: [MediaRange]? = Self.contentTypes
 

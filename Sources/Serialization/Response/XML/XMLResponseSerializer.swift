@@ -1,4 +1,4 @@
-/// Judges whether a body is well-formed XML: AFXMLParserResponseSerializer and AFXMLDocumentResponseSerializer.
+/// Checks that a body is well-formed XML: AFXMLParserResponseSerializer and AFXMLDocumentResponseSerializer.
 /// The value is the body, for the parser of your choice.
 ///
 /// Nothing is ever fetched: no DTD, no entity, no file. Entities that the document declares itself are checked, and
@@ -8,7 +8,7 @@ public struct XMLResponseSerializer: ResponseSerializer {
     public static let contentTypes = [MediaRange].known("application/xml", "text/xml")
 
     public var format: String { "XML" }
-    /// 2xx, if nothing else is said.
+    /// The accepted statuses; 2xx by default.
     public var acceptableStatuses: [StatusRange] = [.success]
     public var acceptableContentTypes: [MediaRange]? = Self.contentTypes
 
