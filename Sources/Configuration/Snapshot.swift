@@ -142,7 +142,7 @@ package final class Snapshot: Sendable {
             other, proxy: proxy, timeouts: timeouts, log: log, admin: AdminSettings(), hasTelemetry: false)
     }
 
-    /// Makes a copy in which every host is denied, for this cause.
+    /// Makes a copy that denies every host, for this cause.
     package convenience init(denying cause: String, _ other: Snapshot) {
         self.init(other, hosts: HostTable(), denial: cause)
     }

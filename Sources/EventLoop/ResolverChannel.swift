@@ -119,7 +119,7 @@ final class ResolverChannel {
         }
     }
 
-    /// The server that sent the answer being read; nil: none, as after the last time-out.
+    /// The server that sent the answer being read; nil: none, as after the last timeout.
     fileprivate var answeringServer: SocketAddress? {
         guard reading != ARES_SOCKET_BAD else { return nil }
         return SocketAddress(filledBy: { getpeername(reading, $0, $1) })

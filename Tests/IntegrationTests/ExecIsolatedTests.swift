@@ -62,7 +62,7 @@ struct ExecIsolatedTests {
         #expect(try await exec(PythonPeer.python, "-c", datagram).errors.contains("Network is unreachable"))
     }
 
-    /// Whatever the command shows, or drops: it is the door that the proxy knows.
+    /// The door identifies the command to the proxy, whatever credentials the command sends.
     @Test(arguments: [["--isolated"], ["--isolated", "--plain-url"], ["--isolated", "--explain-refusals=off"]])
     func theLoopbackOfThisMachineIsNotReached(options: [String]) async throws {
         try await withTestBed { bed in

@@ -119,7 +119,7 @@ package final class WorkerContext {
         }
     }
 
-    /// Readings of a path select different rules.
+    /// Thrown if readings of a path select different rules.
     struct AmbiguousPath: Error {}
 
     // MARK: The configuration

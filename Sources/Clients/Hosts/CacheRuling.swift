@@ -60,7 +60,7 @@ package struct CacheRuling {
         decision.policy.mode != .none && decision.policy.enforcement(at: time) == .report
     }
 
-    /// The policies whose stored responses may be served; empty: none.
+    /// Stored responses may be served under these policies; empty: none.
     /// - Parameter upstream: without the local authority among the anchors.
     package func policies(upstream: UpstreamSettings) -> Set<CachePolicy> {
         guard case .stores(let terms, _) = outcome else { return [] }

@@ -62,9 +62,9 @@ final class TrustWatch: Sendable {
 /// The departures of a worker's clients, for as long as they may mean nothing: browsers open connections to spare, and
 /// close them when they have asked over another.
 final class DepartureDesk {
-    /// After it a client would have asked.
+    /// How long a client has for its first request.
     static let patienceNanoseconds: UInt64 = 3_000_000_000
-    /// Connections of one page are opened within it.
+    /// How long connections count as one page's.
     private static let memoryNanoseconds: UInt64 = 10_000_000_000
     private static let limit = 256
 

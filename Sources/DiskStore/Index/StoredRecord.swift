@@ -17,7 +17,7 @@ package struct StoredRecord: Sendable {
     /// The digest over the key and the tags of the body's pieces.
     let body: SHA256Digest
 
-    /// The identity of a record, by which it is found.
+    /// The identity of a record, for finding it.
     package struct Identity: Sendable, Hashable {
         /// What `records(of:)` looks for.
         package let key: SHA256Digest

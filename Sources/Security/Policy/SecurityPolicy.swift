@@ -31,7 +31,7 @@ package import PinproxyTLS
 public struct SecurityPolicy: Sendable {
     /// Everything but the pins and what follows from them.
     package private(set) var terms: PolicyTerms
-    /// The pins, of which at least one must match.
+    /// The pins; at least one must match.
     public private(set) var pins: PinSet
     /// Equal for policies that decide alike: with the anchors' digest, the key of upstream pools and session caches.
     package let digest: SHA256Digest

@@ -4,7 +4,7 @@ import PinproxyEventLoop
 /// A stored body on disk, open: it stays readable if it is replaced or purged meanwhile, or the store is closed.
 final class OpenedBody: Sendable {
     let record: StoredRecord
-    /// The queue on which it is read.
+    /// The queue for reading it.
     let queue: WorkQueue
     private let reader: BodyReader
     /// The body's first piece, verified.

@@ -2,7 +2,7 @@ package import PinproxyEventLoop
 package import PinproxyTLS
 import PinproxyTransport
 
-/// A connection to an origin, as it was when its certificates were judged. A class: it travels with failures,
+/// A snapshot of a connection to an origin when its certificates were verified. A class: it travels with failures,
 /// which stay small, and hardly any connection has one.
 package final class OriginContact: Sendable {
     /// The origin's, or the parent proxy's.

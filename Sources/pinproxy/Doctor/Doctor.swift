@@ -7,7 +7,7 @@ internal import PinproxySecurity
 struct Doctor: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor", _superCommandName: Pinproxy.name,
-        abstract: "Test the HTTP clients installed here through the running proxy, and say what each needs.",
+        abstract: "Test the HTTP clients installed here through the running proxy, and show what each needs.",
         discussion: """
             Each installed program makes two requests, with the variables that exec sets: to pinproxy.test, whose pin \
             is right, and to wrong.pinproxy.test, whose pin is wrong. The proxy answers both itself, and connects to \

@@ -130,7 +130,7 @@ struct CacheAccount {
 }
 
 extension ExchangeRules {
-    /// Whether the proxy adds credentials of its own.
+    /// Whether the proxy adds credentials.
     fileprivate var sendsCredentials: Bool { edits.changes("Authorization") || session.credentials != nil }
 }
 

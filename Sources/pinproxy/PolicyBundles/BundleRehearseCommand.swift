@@ -9,7 +9,7 @@ internal import PinproxyTLS
 
 struct BundleRehearseCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "rehearse", abstract: "Say which hosts a bundle would refuse on this machine.",
+        commandName: "rehearse", abstract: "Show which hosts a bundle would refuse on this machine.",
         discussion: """
             Verifies the bundle as this machine would (policy in pinproxy.yaml, and what it has accepted before), \
             reads it together with the machine's own pin file, and connects to hosts as pinproxy explain does: to the \

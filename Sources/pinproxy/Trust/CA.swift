@@ -55,7 +55,7 @@ extension CA {
 
     struct Show: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "show", abstract: "Describe the authority and say where its files are.")
+            commandName: "show", abstract: "Describe the authority and its files.")
 
         @OptionGroup var options: ConfigurationOptions
         @Flag(help: "Print the certificate itself instead, as PEM; during a rotation, all to be trusted.") var pem =

@@ -11,9 +11,9 @@ public protocol LoadClient: Sendable {
 /// What a program is asked for by its arguments.
 public struct Load: Sendable {
     public enum Work: Sendable {
-        /// As many requests, so many of them at one time, over connections that have been used.
+        /// As many requests, this many at a time, over connections that have been used.
         case get(count: Int, atOnce: Int)
-        /// So many at one time, the first of the process.
+        /// This many requests at a time, the first of the process.
         case first(atOnce: Int)
         case download(path: String)
     }
