@@ -8,10 +8,10 @@ public protocol LoadClient: Sendable {
     func end() async throws
 }
 
-/// What a program is asked for by its arguments.
+/// The work that the arguments ask for.
 public struct Load: Sendable {
     public enum Work: Sendable {
-        /// As many requests, this many at a time, over connections that have been used.
+        /// `count` requests, `atOnce` at a time, over connections already in use.
         case get(count: Int, atOnce: Int)
         /// This many requests at a time, the first of the process.
         case first(atOnce: Int)
