@@ -217,11 +217,11 @@ package enum AuthorityError: Error, Sendable, Hashable, CustomStringConvertible 
     package var description: String {
         switch self {
         case .empty: "the host is empty"
-        case .userInformation: "the authority holds user information (\"@\")"
+        case .userInformation: "the authority contains user information (\"@\")"
         case .percentEncoding: "the host is percent-encoded, or an address has a zone"
         case .notASCII: "the host is not ASCII: write it as an A-label (xn--…)"
-        case .controlCharacter: "the authority holds white space or a control character"
-        case .invalidCharacter: "the host holds a character that no host name has"
+        case .controlCharacter: "the authority contains white space or a control character"
+        case .invalidCharacter: "the host contains a character that host names can't have"
         case .emptyLabel: "the host has an empty label"
         case .labelTooLong: "a label of the host is longer than 63 bytes"
         case .hostTooLong: "the host is longer than 253 bytes"

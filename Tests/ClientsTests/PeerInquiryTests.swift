@@ -149,7 +149,7 @@ import Testing
         #expect(refused.isEmpty)
         ask(1)
         ask(2)
-        #expect(refused == ["1: 1024 connections of user 1 wait to be looked for"])
+        #expect(refused == ["1: 1024 connections of user 1 wait for a process search"])
         goesOn.signal()
     }
 }

@@ -245,7 +245,7 @@ import Testing
         (
             "session: {credentials: {user: ann, password_file: none}}",
             """
-            1:75: error: password_file: there is no such file; write the name of a file that holds the password, not \
+            1:75: error: password_file: there is no such file; write the name of a file that contains the password, not \
             the password
             """
         ),
@@ -320,7 +320,7 @@ import Testing
         ),
         (
             "session: {base_url: 'https://api.test/?a=b'}",
-            "1:45: error: base_url: a base has no query; leave out what follows ?"
+            "1:45: error: base_url: a base has no query; remove the ? and the text after it"
         ),
         (
             "session: {base_url: 'https://api.test/#a'}",
@@ -561,7 +561,7 @@ import Testing
         ),
         (
             "response: {serializer: [http, json]}",
-            "1:48: error: serializer: http accepts every body, so what follows it is never asked"
+            "1:48: error: serializer: http accepts every body, so later ones are never tried"
         ),
         ("response: {serializer: [json, json]}", "1:55: error: serializer: json is written twice"),
         (

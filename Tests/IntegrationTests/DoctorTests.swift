@@ -215,7 +215,7 @@ struct DoctorTests {
 
     @Test func anUnknownProgramAndOneThatIsNotThere() async throws {
         let unknown = try await doctor("no\u{1B}such")
-        #expect(unknown.ending == .exited(2) && unknown.errors.contains("it knows curl, wget, "), "\(unknown)")
+        #expect(unknown.ending == .exited(2) && unknown.errors.contains("it can test curl, wget, "), "\(unknown)")
         #expect(!unknown.errors.contains("\u{1B}"), "\(unknown)")
         let missing = try await doctor("curl", environment: ["PATH": "/nowhere"])
         #expect(missing.ending == .exited(1) && missing.errors.contains("curl is not installed here"), "\(missing)")

@@ -99,14 +99,15 @@ final class PeerInquiry: Sendable {
         }
         if let lack {
             var peer = peer
-            peer.processes = .unknown(why: "\(lack.text("connections", of: .user(socket.user))) wait to be looked for")
+            let waiting = lack.text("connections", of: .user(socket.user))
+            peer.processes = .unknown(why: "\(waiting) wait for a process search")
             return answer(peer)
         }
         if isFirst { queue.async { [self] in work() } }
     }
 
     private func reasonNotToLook(for socket: LocalSocket) -> String? {
-        if socket.inode == nil { return "the kernel tells nothing of its socket" }
+        if socket.inode == nil { return "the kernel has no record of its socket" }
         return sight.covers(socket.user) ? nil : Self.outOfSight
     }
 

@@ -195,7 +195,7 @@ package enum ProxyError {
         case .tlsToPlainPort:
             .client(
                 400, "TLS spoken to a plain port",
-                "the client speaks TLS with this port, which speaks plain HTTP: write http:// and not https:// for the "
+                "the client uses TLS on this port, which expects plain HTTP: write http:// and not https:// for the "
                     + "proxy itself (HTTPS_PROXY=http://HOST:PORT), or let the port speak TLS (proxy.tls)")
         case .requestHeadTooLarge(let limit):
             .client(

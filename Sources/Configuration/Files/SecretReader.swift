@@ -65,7 +65,8 @@ extension Section {
         {
             let what = key == "password_file" ? "password" : "token"
             return error(
-                value, "\(key): there is no such file; write the name of a file that holds the \(what), not the \(what)"
+                value,
+                "\(key): there is no such file; write the name of a file that contains the \(what), not the \(what)"
             )
         }
         error(value, "\(key): \(path): \(reason.text)")

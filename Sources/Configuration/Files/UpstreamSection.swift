@@ -138,7 +138,7 @@ extension DaemonFileReader {
         }
         guard let port = UInt16(rest[rest.index(after: colon)...]), port > 0 else {
             // Without a host, this text is the password.
-            return .failure(Reason("what follows the last colon is not a port; \(example)"))
+            return .failure(Reason("the text after the last colon is not a port; \(example)"))
         }
         var host = String(rest[..<colon])
         if host.hasPrefix("["), host.hasSuffix("]") {

@@ -165,7 +165,7 @@ extension StorageRefusal {
                 + "s-maxage"
         case .cookie: "the response set a cookie, and the entry says shared: true"
         case .vary: "the response varies by what no request repeats (Vary: *)"
-        case .unspecified: "the response said nothing of its freshness, and nothing allows a guess"
+        case .unspecified: "the response has no freshness information, and no heuristic applies"
         case .part: "it was a part without its place in the whole, or without a strong ETag"
         case .tooLarge: "it was larger than a twentieth of the store"
         }

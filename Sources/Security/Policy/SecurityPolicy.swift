@@ -166,7 +166,7 @@ extension SecurityPolicy {
                 "accepts any certificate of anyone: allow_invalid_certificates is true, validates_domain_name "
                     + "is false and there is no pinning"
             case .allowsInvalidCertificates:
-                "allow_invalid_certificates is true: the pins are all that tells this server from another"
+                "allow_invalid_certificates is true: only the pins authenticate the server"
             case .ignoresName: "validates_domain_name is false: a certificate for any other host will do"
             }
         }
@@ -211,10 +211,10 @@ extension SecurityPolicy {
                 "position is \(position.rawValue), but with allow_invalid_certificates only the leaf's key can "
                     + "match; write position: leaf"
             case .reportWithoutTrust:
-                "enforcement is report, but with allow_invalid_certificates the pins are all that authenticates "
+                "enforcement is report, but with allow_invalid_certificates the pins alone authenticate "
                     + "the server, so they stay enforced; write enforcement: enforce"
             case .reportOnExpiryWithoutTrust:
-                "on_expiry is report, but with allow_invalid_certificates the pins are all that authenticates "
+                "on_expiry is report, but with allow_invalid_certificates the pins alone authenticate "
                     + "the server; write on_expiry: enforce or deny"
             case .requirementsWithoutChain(let keys):
                 "\(keys.joined(separator: ", ")) can't be checked: with allow_invalid_certificates no chain is "

@@ -62,7 +62,7 @@ struct NameConstraints {
             let parent = name[(dot + 1)...]
             if domains.contains(Array(parent)) {
                 let (wildcard, name) = (String(decoding: parent, as: UTF8.self), String(decoding: name, as: UTF8.self))
-                return "its wildcard *.\(wildcard) stands for \(name) too, which is excluded"
+                return "its wildcard *.\(wildcard) matches \(name) too, which is excluded"
             }
         }
         return nil

@@ -114,7 +114,7 @@ extension ClientProgram {
         }
         throw CommandFailure(
             code: CommandFailure.usage,
-            message: "\(name.printable) is not a program that pinproxy knows how to call; it knows "
+            message: "\(name.printable) is not a program that pinproxy can test; it can test "
                 + all.map(\.name).joined(separator: ", "))
     }
 }

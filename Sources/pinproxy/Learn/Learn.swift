@@ -113,7 +113,7 @@ struct Learn: ParsableCommand {
             return Standard.error(
                 history.hosts.isEmpty
                     ? "nothing has been recorded; see pinproxy learn --help"
-                    : "\(Count(history.hosts.count, "host")) recorded; the pin file lacks nothing")
+                    : "\(Count(history.hosts.count, "host")) recorded; the pin file is complete")
         }
         // Each entry stays in the file that has it; new ones go into the main one.
         for file in snapshot.files.dropFirst() {

@@ -65,7 +65,7 @@ struct LearnedPins {
         }
         if let wildcard {
             lines.append(
-                "decides in place of \(wildcard.pattern) (line \(wildcard.line)), whose other keys stand here too")
+                "decides in place of \(wildcard.pattern) (line \(wildcard.line)), with its other keys copied")
         }
         entries.append(
             PinEntryText(

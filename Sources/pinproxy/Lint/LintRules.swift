@@ -153,7 +153,7 @@ struct LintHistory {
     private func dated(_ entry: HostEntry) -> LintFinding? {
         guard case .from? = entry.policy.rollout else { return nil }
         return LintFinding(
-            .canBeEnforced, .note, of: entry, "\(rollout(of: entry, nil)): the date isn't needed any more",
+            .canBeEnforced, .note, of: entry, "\(rollout(of: entry, nil)): the date is no longer needed",
             fix: "write enforcement: enforce, and remove enforce_from")
     }
 

@@ -59,7 +59,7 @@ struct BundleRehearseCommand: ParsableCommand {
         guard let settings = current.policy else {
             throw CommandFailure(
                 code: CommandFailure.configuration,
-                message: "\(current.files[0]): this machine takes no bundle: policy isn't written there")
+                message: "\(current.files[0]): this machine uses no bundle: policy isn't set there")
         }
         options.remarkChanges(since: current)
         let now = Clock.now
