@@ -245,8 +245,8 @@ import Testing
         (
             "session: {credentials: {user: ann, password_file: none}}",
             """
-            1:75: error: password_file: there is no such file; write the name of a file that contains the password, not \
-            the password
+            1:75: error: password_file: there is no such file; write the name of a file that contains the password, \
+            not the password
             """
         ),
         (
