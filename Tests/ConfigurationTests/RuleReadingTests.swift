@@ -369,7 +369,7 @@ import Testing
             "request: {set_headers: {Authorization: Bearer x}}",
             """
             1:64: error: Authorization: a secret doesn't belong in this file; write {file: NAME} with a file that \
-            holds the value and is readable by its owner only, or use request.authorization
+            contains the value and is readable by its owner only, or use request.authorization
             """
         ),
         (
