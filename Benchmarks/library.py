@@ -56,12 +56,12 @@ def measure(options, clients):
     for turn in range(options.rounds):
         for kind in KINDS[turn % 3 :] + KINDS[: turn % 3]:
             for at_once, count in ((100, options.requests), (1, options.requests // 4)):
-                work = f"keep-alive 1 KiB, {at_once} at one time"
+                work = f"keep-alive 1 KiB, {at_once} at a time"
                 told, _, _ = clients.run(kind, "/1k", "get", count, at_once)
                 add(f"{work} (µs/request)", kind, told["processor"] * 1e6 / count)
                 add(f"{work} (µs/request of wall time)", kind, told["seconds"] * 1e6 / count)
                 add(f"{work} (MiB at most)", kind, told["resident"] / 1024, memory)
-            for work, connections in (("100 first ones at one time", []), ("the same, each with a handshake", [100])):
+            for work, connections in (("100 first ones at a time", []), ("the same, each with a handshake", [100])):
                 told, _, _ = clients.run(kind, "/1k", "first", 100, *connections)
                 add(f"{work} (ms)", kind, told["processor"] * 1e3)
                 add(f"{work} (ms of wall time)", kind, told["seconds"] * 1e3)

@@ -59,7 +59,7 @@ def keep_alive(bench, server, origin, connections, document, seconds):
         finally:
             wrk.send_signal(signal.SIGINT)
         output = wrk.communicate(timeout=60)[0]
-    # wrk reports connections open at its end as errors; more than those mean a broken setup. Its time-outs are
+    # wrk reports connections open at its end as errors; more than those mean a broken setup. Its timeouts are
     # late responses, which are normal with hundreds of connections on a busy machine.
     errors = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+)", output)
     broken = sum(map(int, errors.groups())) if errors else 0

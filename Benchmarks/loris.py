@@ -17,7 +17,7 @@ import load
 from names import Names
 from peers import HOST, Bench, Origin, Shipped
 
-#: Seconds between two bytes of a slow sender: less than any time-out that a byte resets.
+#: Seconds between two bytes of a slow sender: less than any timeout that a byte resets.
 PAUSE = 0.5
 
 

@@ -10,7 +10,7 @@ import crowd
 from names import Names
 from peers import HOST, Bench, HAProxy, Nginx, Origin, Pinproxy, Squid
 
-#: Clients stay connected longer than the shipped time-outs allow.
+#: Clients stay connected longer than the shipped timeouts allow.
 PATIENT = "timeouts: {idle_client: 15m, idle_upstream: 15m, first_byte: 15m}\n"
 KINDS = {"nginx": Nginx, "haproxy": HAProxy, "squid": Squid}
 

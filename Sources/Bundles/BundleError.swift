@@ -1,23 +1,23 @@
 internal import PinproxySerialization
 
-/// What a key may sign.
+/// The parts of a bundle, by the keys that sign them.
 package enum BundleRole: String, Sendable, Hashable, CaseIterable {
-    /// Which keys have which role.
+    /// The keys of each role.
     case root
     /// The policy.
     case bundle
-    /// Which bundle is the current one, for a short time.
+    /// The current bundle, valid for a short time.
     case timestamp
 }
 
 /// Why a bundle is refused, in one sentence.
 package enum BundleError: Error, Equatable, CustomStringConvertible {
     case tooLarge(limit: Int)
-    /// What a part says is not what the format asks for.
+    /// A part doesn't have the expected format.
     case malformed(part: String, String)
     /// A complete file has it.
     case missing(BundleRole)
-    /// A payload stands where one of another role belongs.
+    /// The payload has another role than its place requires.
     case payloadType(BundleRole, found: String)
     /// Too few valid signatures; `by` names who has to sign.
     case signatures(BundleRole, version: Int, by: String, valid: Int, threshold: Int)
@@ -31,7 +31,7 @@ package enum BundleError: Error, Equatable, CustomStringConvertible {
     case expired(BundleRole, version: Int, Int64)
     /// The timestamp names another bundle.
     case otherBundle(version: Int, named: Int)
-    /// What is kept of the last verification can't be used.
+    /// The stored state of the last verification can't be used.
     case state(String)
     /// The keys that a verifier begins with can't be used.
     case keys(String)

@@ -93,7 +93,7 @@ package struct BundleRoot: Sendable, Equatable {
         }
     }
 
-    /// Without signatures.
+    /// The unsigned envelope.
     package var envelope: Envelope {
         func json(_ role: RoleKeys) -> ParameterValue {
             ["keys": .array(role.keys.map { .string($0.text) }), "threshold": .number("\(role.threshold)")]

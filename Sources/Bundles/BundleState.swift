@@ -1,4 +1,4 @@
-/// What was verified last. Kept, it protects from a rollback: what comes next is compared with it.
+/// The last verified versions. Stored, they protect from a rollback: the next bundle is compared with them.
 package struct BundleState: Sendable, Codable, Equatable {
     /// The root that decides who signs the next one.
     package let root: Envelope
@@ -10,7 +10,7 @@ package struct BundleState: Sendable, Codable, Equatable {
     /// In Unix seconds: until then the server has said which bundle is the current one.
     package let timestampExpires: Int64
 
-    /// The root, parsed. It is of this machine's own disk; what is damaged there must not pass for a root.
+    /// Parses the root. It is from this machine's disk; a damaged one must not be taken for a root.
     func knownRoot() throws(BundleError) -> BundleRoot {
         let known: BundleRoot
         do throws(BundleError) { known = try BundleRoot(root) } catch { throw .state("\(error)") }
@@ -23,10 +23,11 @@ package struct BundleState: Sendable, Codable, Equatable {
         return known
     }
 
-    /// When the root that is known ends, in Unix seconds; nil: it is damaged.
+    /// When the known root expires, in Unix seconds; nil: it is damaged.
     package var rootExpires: Int64? { (try? knownRoot())?.expires }
 
-    /// The same under a later root. What is known of a role is forgotten where that root leaves so few of its keys that
+    /// This state under a later root. What is known of a role is forgotten where that root leaves so few of its keys
+    /// that
     /// nothing signed before is valid (TUF section 5.3.11).
     func under(_ later: BundleRoot, _ envelope: Envelope, insteadOf root: BundleRoot) -> BundleState {
         func kept(_ version: Int, _ role: BundleRole) -> Int {
@@ -38,7 +39,7 @@ package struct BundleState: Sendable, Codable, Equatable {
             timestampExpires: timestampExpires)
     }
 
-    /// The same, once another bundle was verified that isn't put into force here.
+    /// This state, after another bundle was verified that isn't put into force here.
     package func seeing(_ other: BundleState) -> BundleState {
         BundleState(
             root: other.root, rootVersion: other.rootVersion, bundleVersion: bundleVersion, bundleDigest: bundleDigest,

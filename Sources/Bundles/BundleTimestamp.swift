@@ -29,7 +29,7 @@ package struct BundleTimestamp: Sendable, Equatable {
         }
     }
 
-    /// Without signatures.
+    /// The unsigned envelope.
     package var envelope: Envelope {
         Envelope(
             .timestamp,

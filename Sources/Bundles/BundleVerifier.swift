@@ -5,7 +5,7 @@ package struct VerifiedBundle: Sendable {
     package let state: BundleState
     /// In Unix seconds; after it the bundle may be outdated without notice.
     package let timestampExpires: Int64
-    /// Who may sign what.
+    /// The keys of each role.
     package let root: BundleRoot
 }
 

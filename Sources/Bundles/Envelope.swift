@@ -55,7 +55,7 @@ package struct Envelope: Sendable, Equatable {
         guard payloadType == Self.type(of: role) else { throw .payloadType(role, found: payloadType) }
     }
 
-    /// Those of the keys that have signed it, in order. Of several signatures by a key the first counts.
+    /// The keys that have signed it, in order. The first of several signatures by a key counts.
     package func signers(among keys: [BundleKey]) -> [BundleKey] {
         let signed = signed
         return keys.filter { key in

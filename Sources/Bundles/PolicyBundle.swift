@@ -23,7 +23,7 @@ package struct PolicyBundle: Sendable, Equatable {
     /// ``pinFile`` is one of them.
     package let files: [BundleFile]
     package let local: LocalRule
-    /// Of 100 machines, how many take it; nil: all.
+    /// The percentage of machines that apply it; nil: all.
     package let stage: Int?
     package let note: String?
     /// SHA-256 of the payload, in hexadecimal.
@@ -102,7 +102,7 @@ package struct PolicyBundle: Sendable, Equatable {
 /// A file of a bundle.
 package struct BundleFile: Sendable, Equatable {
     package static let countLimit = 256
-    /// Of all files together.
+    /// Most bytes of all files together.
     package static let bytesLimit = 8 << 20
     package static let pathLimit = 255
 
@@ -144,7 +144,7 @@ package struct BundleFile: Sendable, Equatable {
             throw fields.wrong("files", "it has \(pairs.count) files, more than \(countLimit)")
         }
         var files: [BundleFile] = []
-        // Of strings that Unicode takes for the same, such as é in its two forms, one counts.
+        // Canonically equivalent strings, such as é in its two forms, count as one.
         var paths: Set<String> = []
         var left = bytesLimit
         for pair in pairs {

@@ -1,7 +1,7 @@
 // The system headers that c-ares includes belong to the Glibc module: imported first, they aren't taken for ours.
 #pragma clang module import SwiftGlibc
 
-// What is used stays for as long as programs of 1.18 run with later ones; its successors came after 1.18.
+// The deprecated functions are used because their successors came after 1.18.
 #define CARES_NO_DEPRECATED
 #include <ares.h>
 #include <string.h>

@@ -14,7 +14,7 @@
 // none of them.
 #define SHIM_SYSTEMD_FILE "libsystemd.so.0"
 
-// What is used of it, with the types that the headers say.
+// The functions used, with the headers' types.
 struct shim_systemd {
     __typeof__(sd_notify) *notify;
     __typeof__(sd_pid_notify_with_fds) *pidNotifyWithFDs;

@@ -1,6 +1,6 @@
 internal import PinproxyHTTPWire
 
-/// What a request gets of a stored response that matches it (RFC 9111 section 4).
+/// The answer to a request from a matching stored response (RFC 9111 section 4).
 package enum CacheAnswer: Sendable, Equatable {
     package enum Leave: Sendable, Equatable {
         /// The client accepts it (max-stale).
@@ -68,7 +68,7 @@ package struct CacheChoice: Sendable, Equatable {
         return .ask(.stale)
     }
 
-    /// Whether it stands in for an origin that fails (RFC 5861 section 4): at most for as long as response or request
+    /// Whether it may be served if the origin fails (RFC 5861 section 4): at most for as long as response or request
     /// say.
     package func standsInForError(_ request: CacheRequest, at now: Int64) -> Bool {
         let wish = request.directives

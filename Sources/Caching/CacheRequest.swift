@@ -1,6 +1,6 @@
 package import PinproxyHTTPWire
 
-/// What a cache has to know of a request.
+/// Properties of a request for a cache.
 package struct CacheRequest: Sendable, Equatable {
     package let method: Method
     package private(set) var directives = CacheDirectives()

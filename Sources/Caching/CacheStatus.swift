@@ -1,4 +1,4 @@
-/// The field that tells how a cache handled a request (RFC 9211).
+/// The Cache-Status field: how a cache handled a request (RFC 9211).
 package struct CacheStatus: Sendable, Equatable {
     package var answer: CacheAnswer
     /// Seconds for which the response is still fresh; negative: stale for so long.

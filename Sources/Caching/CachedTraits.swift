@@ -2,7 +2,7 @@
 
 package import PinproxyHTTPWire
 
-/// What a cache has to know of a response, read once from its head.
+/// Properties of a response for a cache, read once from its head.
 package struct CachedTraits: Sendable, Equatable {
     package enum Expires: Sendable, Equatable {
         case unsaid
@@ -22,7 +22,7 @@ package struct CachedTraits: Sendable, Equatable {
     package private(set) var etag: EntityTag?
     package private(set) var vary = VaryNames.none
     package private(set) var setsCookie = false
-    /// Of a 206; nil as well for several, which contradict each other.
+    /// The Content-Range of a 206; also nil for contradictory ones.
     package private(set) var contentRange: ContentRange?
 
     package init(_ response: borrowing ResponseView) {
@@ -49,7 +49,7 @@ package struct CachedTraits: Sendable, Equatable {
             default: break
             }
         }
-        // Many servers forget to say so, and programs of one user differ in what they can decode.
+        // Many servers forget Vary, and programs of one user support different codings.
         if isCoded { vary.add(Array("accept-encoding".utf8).span) }
         // RFC 9111 section 5.4 says it of requests; servers send it, and mean the same.
         if !directives.isPresent, pragma.flags.contains(.noCache) { directives.flags.insert(.noCache) }
@@ -64,7 +64,7 @@ package struct CachedTraits: Sendable, Equatable {
         }
     }
 
-    /// Of a list the first member counts, and what isn't a number says nothing (RFC 9111 section 5.1).
+    /// The seconds in a list's first member; ignored if it isn't a number (RFC 9111 section 5.1).
     private static func firstSeconds(_ value: Span<UInt8>) -> Int64 {
         let isBlank = { (byte: UInt8) in byte == UInt8(ascii: " ") || byte == 0x09 }
         guard let first = value.array.split(separator: UInt8(ascii: ",")).first else { return 0 }

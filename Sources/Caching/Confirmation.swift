@@ -8,7 +8,7 @@ package enum Confirmation {
         .contentLength, .contentEncoding, .contentRange, .contentType, .setCookie,
     ]
 
-    /// What makes a request ask whether `response` still holds. The client's own conditions are answered here.
+    /// The edits that make a request conditional on `response`. The client's own conditions are answered here.
     package static func edits(for response: OwnedResponse) -> HeadEdits {
         var edits = HeadEdits()
         for name in ["If-None-Match", "If-Modified-Since", "If-Range", "Range"] { edits.append(.remove, name) }
@@ -66,7 +66,7 @@ package enum Confirmation {
         return stored.replaced(by: out + added + [0x0D, 0x0A])
     }
 
-    /// A validator that can't be read takes nothing from the stored response's.
+    /// An unreadable validator doesn't replace the stored response's.
     private static func isUnreadable(_ field: HeadField, in bytes: Span<UInt8>) -> Bool {
         switch field.id {
         case .etag: EntityTag.parse(bytes.extracting(field.value.offsets)) == nil

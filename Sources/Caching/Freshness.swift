@@ -1,6 +1,6 @@
 import PinproxyHTTPWire
 
-/// When a response was asked for and arrived, in Unix seconds.
+/// When a response was requested and received, in Unix seconds.
 package struct ResponseTimes: Sendable, Equatable {
     package let requested: Int64
     package let received: Int64
@@ -11,9 +11,10 @@ package struct ResponseTimes: Sendable, Equatable {
     }
 }
 
-/// How old a stored response is, and how long it is fresh (RFC 9111 section 4.2).
+/// The age and freshness lifetime of a stored response (RFC 9111 section 4.2).
 package struct Freshness: Sendable, Equatable {
-    /// Of what isn't said to expire: a part of the time since its last change (section 4.2.2), a day at most.
+    /// The part of the time since the last change for which a response without expiry is fresh (section 4.2.2), a day
+    /// at most.
     static let heuristicPart: Int64 = 10
     static let mostHeuristic: Int64 = 86_400
 
@@ -68,7 +69,7 @@ package struct Freshness: Sendable, Equatable {
 }
 
 extension CachedTraits {
-    /// Statuses that are cacheable without being told so (RFC 9110 section 15.1).
+    /// Statuses that are heuristically cacheable (RFC 9110 section 15.1).
     private static let cacheable: Set = [200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501]
 
     var allowsHeuristic: Bool { directives.flags.contains(.isPublic) || Self.cacheable.contains(status) }

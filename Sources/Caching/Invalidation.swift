@@ -1,8 +1,8 @@
 package import PinproxyHTTPWire
 
-/// What responses to other methods than GET say of stored ones.
+/// The effect of responses to other methods than GET on stored ones.
 package enum Invalidation {
-    /// The URLs for which nothing that is stored may be used any more without asking the origin (RFC 9111 section 4.4):
+    /// The URLs of stored responses that an unsafe method invalidates (RFC 9111 section 4.4):
     /// the request's, and those in Location and Content-Location of the same origin. Empty after a safe method, and
     /// after an error.
     package static func urls(
@@ -20,7 +20,7 @@ package enum Invalidation {
         return urls
     }
 
-    /// What a response to HEAD says of a stored one to GET (RFC 9111 section 4.3.5).
+    /// The effect of a response to HEAD on a stored one to GET (RFC 9111 section 4.3.5).
     package enum HeadEffect: Sendable, Equatable {
         /// They are of the same version: its fields replace those of the stored response.
         case updates
@@ -38,7 +38,7 @@ package enum Invalidation {
         if let tag = new.etag, tag != stored.etag { return .outdates }
         if let date = new.lastModified, date != stored.lastModified { return .outdates }
         if let length = contentLength(response), length != complete { return .outdates }
-        // Without a validator nothing tells that the bytes are the same: such a response makes nothing fresher.
+        // Without a validator equal bytes can't be assumed: such a response freshens nothing.
         return new.hasValidator ? .updates : .nothing
     }
 

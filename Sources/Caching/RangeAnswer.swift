@@ -1,6 +1,6 @@
 import PinproxyHTTPWire
 
-/// What a request's Range gets of a stored response that may be used for it (RFC 9110 section 14.2, RFC 9111 section
+/// The answer to a request's Range from a usable stored response (RFC 9110 section 14.2, RFC 9111 section
 /// 3.3). ``ClientCondition/isMet(_:by:)`` comes first.
 package enum RangeAnswer: Sendable, Equatable {
     /// All that is stored, with its own status. Several parts get the whole too, as a server may answer.
@@ -54,6 +54,6 @@ package struct ServedPart: Sendable, Equatable {
     /// Never empty.
     package let bytes: Range<UInt64>
     package let complete: UInt64
-    /// Where they begin in the stored body.
+    /// Their offset in the stored body.
     package let offset: UInt64
 }

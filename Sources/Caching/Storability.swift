@@ -8,7 +8,7 @@ package enum StorageRefusal: String, Sendable, CaseIterable {
 package enum Storability {
     /// Statuses that a response with must-understand may have (sections 3 and 5.2.2.3).
     private static let understood: Set = [200, 203, 204, 206, 300, 301, 302, 303, 307, 308, 404, 405, 410, 414, 501]
-    /// 304 and 416 say something of another response; the others may never be stored (RFC 6585).
+    /// 304 and 416 are about another response; the others may never be stored (RFC 6585).
     private static let never: Set = [304, 416, 428, 429, 431, 511]
 
     /// Nil: the response may be stored.

@@ -5,7 +5,7 @@ package enum VaryNames: Sendable, Equatable {
     case none
     /// In lower case, sorted, each once.
     case names([String])
-    /// `*`, what can't be read, or more names than anybody has a use for: no request is known to match.
+    /// `*`, an unreadable value, or too many names: no request is known to match.
     case anything
 
     /// More would make each look-up of the URL costly.

@@ -2,12 +2,12 @@ package import PinproxyBundles
 package import PinproxySecurity
 internal import PinproxyTLS
 
-/// A pin file with the files that it names, read without a pinproxy.yaml: what a bundle holds.
+/// A pin file with the files that it names, read without a pinproxy.yaml: the contents of a bundle.
 package struct PolicyFiles: Sendable {
     package let hosts: HostTable<HostEntry>
-    /// What is done with hosts that have no entry.
+    /// The action for hosts without an entry.
     package let defaultAction: HostAction
-    /// How hosts without an entry are judged.
+    /// The policy for hosts without an entry.
     package let defaultPolicy: SecurityPolicy
     /// The rules of exchanges with them; nil: nothing is written about it.
     package let defaultRules: RuleLayers?

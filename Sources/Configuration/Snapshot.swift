@@ -37,12 +37,12 @@ package final class Snapshot: Sendable {
     package let defaultTLS: ClientTLS?
     /// The rules of exchanges with them; nil: no rules are written.
     package let defaultRules: RuleLayers?
-    /// What is watched to determine reachability.
+    /// The targets watched to determine reachability.
     package let reachability: [ReachabilityTarget]
     /// Allowed but notable settings, e.g. insecure switches. Those that depend on time are in ``warnings(at:)``.
     package let warnings: [Problem]
     package let stateDirectory: String
-    /// Where the proxy keeps the bundle that it has accepted.
+    /// The directory of the accepted bundle.
     private let policyDirectory: String
     /// The files that were read: pinproxy.yaml, the main pin file, the further ones.
     package let files: [String]
@@ -50,7 +50,7 @@ package final class Snapshot: Sendable {
     package let sources: [FileStamp]
     /// The files that patterns named (`pins.d/*.yaml`).
     package let listings: [FileListing]
-    /// Of pinproxy.yaml and all pin files, the bundle's included: machines with the same policy have the same.
+    /// The digest of pinproxy.yaml and all pin files, the bundle's included: equal on machines with equal policies.
     package let digest: SHA256Digest
 
     init(
@@ -91,7 +91,7 @@ package final class Snapshot: Sendable {
     /// The main pin file; nil: `pins` isn't set.
     package var pinFile: String? { files.count > 1 ? files[1] : nil }
 
-    /// The same snapshot except for the given values.
+    /// Makes a copy with the given values changed.
     init(
         _ other: Snapshot, proxy: ProxySettings? = nil, timeouts: Timeouts? = nil, log: LogSettings? = nil,
         admin: AdminSettings? = nil, hosts: HostTable<HostEntry>? = nil, defaultPolicy: SecurityPolicy? = nil,
@@ -126,7 +126,8 @@ package final class Snapshot: Sendable {
         digest = other.digest
     }
 
-    /// The same for a proxy of `pinproxy exec --start`: on a loopback port that the system chooses, without an admin
+    /// Makes a copy for a proxy of `pinproxy exec --start`: on a loopback port that the system chooses, without an
+    /// admin
     /// port and a collector, and with short drains. It has its owner's secrets, and serves only the owner.
     package convenience init(forRuns other: Snapshot, of owner: UInt32) {
         var (proxy, timeouts, log) = (other.proxy, other.timeouts, other.log)
@@ -141,7 +142,7 @@ package final class Snapshot: Sendable {
             other, proxy: proxy, timeouts: timeouts, log: log, admin: AdminSettings(), hasTelemetry: false)
     }
 
-    /// The same, but every host is denied; says why.
+    /// Makes a copy that denies every host, for this cause.
     package convenience init(denying cause: String, _ other: Snapshot) {
         self.init(other, hosts: HostTable(), denial: cause)
     }
@@ -151,7 +152,7 @@ package final class Snapshot: Sendable {
 
     package var authorityFiles: AuthorityFiles { authorityFiles(isSignedElsewhere: false) }
 
-    /// The same for the proxy, which doesn't read a key that a signer has.
+    /// The authority's files for the proxy, which doesn't read a key that a signer has.
     package var proxysAuthorityFiles: AuthorityFiles { authorityFiles(isSignedElsewhere: authority.signer != nil) }
 
     private func authorityFiles(isSignedElsewhere: Bool) -> AuthorityFiles {
@@ -303,7 +304,7 @@ extension Snapshot {
         return found
     }
 
-    /// The same configuration with the current lists of their files; nil if they are unchanged.
+    /// A copy with the current lists of their files; nil if they are unchanged.
     package func withFreshRevocationLists() throws(RevocationListError) -> Snapshot? {
         var fresh: [ObjectIdentifier: RevocationLists] = [:]
         for (lists, _) in revocationLists {

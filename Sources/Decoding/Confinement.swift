@@ -2,7 +2,7 @@ internal import CPinproxySeccomp
 internal import CPinproxyShims
 internal import Glibc
 
-/// Confines the process for good: it may compute, allocate, read one descriptor and write to two. Apply it after
+/// Confines the process irrevocably: it may compute, allocate, read one descriptor and write to two. Apply it after
 /// opening everything that will be needed, and before reading a peer's first byte.
 package enum Confinement {
     /// The step that failed, and why. The process must exit.

@@ -22,7 +22,7 @@ final class DecoderProcess: SocketHandler {
     private(set) var idleSince = MonotonicTime(nanoseconds: 0)
     private let loop: EventLoop
     private let limits: DecoderLimits
-    /// Of the process and of this object.
+    /// The owner of the process and of this object.
     private weak var owner: (any DecoderProcessOwner)?
     private var state = DecoderState()
     private var job: DecoderJob?
@@ -197,7 +197,7 @@ final class DecoderProcess: SocketHandler {
         var status: CInt = 0
         guard waitpid(identifier, &status, WNOHANG) == identifier else { return }
         end?.stop()
-        // What it wrote last says why.
+        // Its last output may have the reason.
         if let errors { readErrors(of: errors) }
         errors?.stop()
         if excuse == nil { excuse = Self.words(for: status) }

@@ -24,7 +24,7 @@ struct DecoderState: Hashable {
         case closed
         /// Its time is up.
         case late
-        /// It isn't needed any more.
+        /// It is no longer needed.
         case dismissed
         case ended
     }
@@ -45,7 +45,7 @@ struct DecoderState: Hashable {
     }
 
     private(set) var phase = Phase.starting
-    /// It never became ready.
+    /// False once it was ready.
     private(set) var isNew = true
 
     mutating func received(_ event: Event) -> Action {

@@ -9,7 +9,7 @@ package struct AddressAnswer: Sendable, Hashable {
     }
 }
 
-/// Where the addresses of a name come from.
+/// The source of a name's addresses.
 package struct NameSource: Sendable, Hashable, CustomStringConvertible {
     package enum Origin: Sendable, Hashable {
         /// The name is an address.

@@ -10,7 +10,7 @@ package enum DatagramSocket {
         package let local: IPAddress
     }
 
-    /// What linux/in6.h has, and the headers show under _GNU_SOURCE only: IPV6_RECVPKTINFO, IPV6_PKTINFO,
+    /// Constants of linux/in6.h that the headers show under _GNU_SOURCE only: IPV6_RECVPKTINFO, IPV6_PKTINFO,
     /// IPV6_FREEBIND.
     private static let (recvPacketInfo6, packetInfo6, freeBind6): (CInt, CInt, CInt) = (49, 50, 78)
 

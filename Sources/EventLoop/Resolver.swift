@@ -58,7 +58,7 @@ package final class Resolver {
         answer(to: name, begin: begin.map { begin in { begin($0.addresses) } }) { completion($0.map(\.addresses)) }
     }
 
-    /// The same, and where the addresses come from.
+    /// Resolves the name, and returns the source of the addresses too.
     @discardableResult
     package func answer(
         to name: String, begin: ((AddressAnswer) -> Void)? = nil,
@@ -170,7 +170,7 @@ package final class Resolver {
     private final class Lookup {
         var waiting: [Resolution]
         var questions = 0
-        /// What to begin with, if anything yet.
+        /// The addresses to begin with, if there are any yet.
         var begun: AddressAnswer?
 
         init(first: Resolution) {

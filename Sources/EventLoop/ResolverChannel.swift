@@ -119,7 +119,7 @@ final class ResolverChannel {
         }
     }
 
-    /// The server that sent the answer being read; nil: none, as after the last time-out.
+    /// The server that sent the answer being read; nil: none, as after the last timeout.
     fileprivate var answeringServer: SocketAddress? {
         guard reading != ARES_SOCKET_BAD else { return nil }
         return SocketAddress(filledBy: { getpeername(reading, $0, $1) })
@@ -226,7 +226,7 @@ private final class LookUp {
     private let channel: ResolverChannel
     private var begun: ((AddressAnswer) -> Void)?
     private var answered: ResolverChannel.Answered?
-    /// Of the last answer with addresses.
+    /// The source of the last answer with addresses.
     private var source = NameSource(.server(nil))
     private let loop: EventLoop
     private var delay: Timer?

@@ -90,7 +90,7 @@ package final class SocketSource {
         }
     }
 
-    /// Ends all callbacks for good. Idempotent.
+    /// Ends all callbacks permanently. Idempotent.
     package func invalidate() {
         wantsRead = false
         wantsWrite = false

@@ -21,7 +21,7 @@ package struct SplicePipe: ~Copyable {
         self.writing = writing
     }
 
-    /// Takes what a socket has received. Only while empty: the kernel doesn't tell "no data" from "no room".
+    /// Takes what a socket has received. Only while empty: the kernel doesn't distinguish "no data" from "no room".
     /// - Returns: bytes; 0: the peer has ended; -1: see `errno`.
     package mutating func take(from socket: CInt) -> Int {
         let count = splice(socket, nil, writing.raw, nil, Self.capacity - held, shim_SPLICE_MOVE_NONBLOCK)

@@ -10,7 +10,7 @@ package final class WorkQueue: Sendable {
     package init(_ name: String, isBackground: Bool = false) throws(SystemError) {
         let state = state
         try SystemThread.start(name, stackSize: 512 << 10) {
-            // This thread's.
+            // The nice value is this thread's.
             if isBackground { setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, Self.backgroundNiceness) }
             while let work = state.next() { work() }
         }

@@ -51,7 +51,7 @@ package struct FrameScanner: Sendable {
         case header(FrameHeader, Int)
     }
 
-    /// Of the client connection preface (RFC 9113 section 3.4).
+    /// The length of the client connection preface (RFC 9113 section 3.4).
     static let prefaceLength = 24
 
     /// The frame that the last step belongs to; nil in the preface.

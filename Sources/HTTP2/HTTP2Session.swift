@@ -71,7 +71,7 @@ package final class HTTP2Session {
     @exclusivity(unchecked) var hasSentGoAway = false
     @exclusivity(unchecked) var hasReceivedGoAway = false
     var peerInitialWindow = 65_535
-    /// What streams get, once their bytes are consumed.
+    /// The flow-control window that streams get, once their bytes are consumed.
     @exclusivity(unchecked) var streamWindow: Int
     let initialWindow: Int
     /// Growth of all open streams' windows, in bytes.

@@ -63,10 +63,10 @@ package struct StreamSchedule: Sendable {
     }
 }
 
-/// Which of the streams that could have more to send come next, in the order of ``StreamSchedule``.
+/// Selects the streams to send next, in the order of ``StreamSchedule``.
 package struct SendingTurn: Sendable {
     private var urgency = UInt8.max
-    /// Of those that aren't incremental.
+    /// The first stream that isn't incremental.
     private var first = Int32.max
 
     package init() {}

@@ -3,7 +3,7 @@ package struct AbsoluteTarget: Sendable, Equatable {
     package enum Scheme: Sendable { case http, https, other }
 
     package let scheme: Scheme
-    /// What stands between `//` and the path; `Authority.parse` says whether it is a good one.
+    /// The text between `//` and the path; `Authority.parse` validates it.
     package let authority: ByteRange
     /// Path and query; empty for `http://host`, and without its first slash for `http://host?query`.
     package let pathAndQuery: ByteRange

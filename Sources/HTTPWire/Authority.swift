@@ -44,7 +44,7 @@ package struct Authority: Sendable, Hashable, CustomStringConvertible {
                 colons += 1
                 last = offset
             }
-            // Where the address ends and the port begins can't be known: programs disagree.
+            // The end of the address is ambiguous: programs disagree.
             if colons > 1 { return .failure(.unbracketedIPv6(meant: bracketed(bytes, last))) }
             hostRange = ByteRange(0, last)
             portRange = colons == 0 ? nil : ByteRange(last + 1, bytes.count)
@@ -63,7 +63,7 @@ package struct Authority: Sendable, Hashable, CustomStringConvertible {
         parse(Array(text.utf8).span, defaultPort: defaultPort)
     }
 
-    /// What was probably meant by an address without brackets: its last group as the port; nil if that makes no sense.
+    /// The probable meaning of an address without brackets: its last group is the port; nil if that makes no sense.
     private static func bracketed(_ bytes: Span<UInt8>, _ lastColon: Int) -> String? {
         guard let address = IPAddress(bytes.extracting(..<lastColon)),
             case .success(let port) = parsePort(ByteRange(lastColon + 1, bytes.count), in: bytes, defaultPort: nil)
@@ -217,11 +217,11 @@ package enum AuthorityError: Error, Sendable, Hashable, CustomStringConvertible 
     package var description: String {
         switch self {
         case .empty: "the host is empty"
-        case .userInformation: "the authority holds user information (\"@\")"
+        case .userInformation: "the authority contains user information (\"@\")"
         case .percentEncoding: "the host is percent-encoded, or an address has a zone"
         case .notASCII: "the host is not ASCII: write it as an A-label (xn--…)"
-        case .controlCharacter: "the authority holds white space or a control character"
-        case .invalidCharacter: "the host holds a character that no host name has"
+        case .controlCharacter: "the authority contains white space or a control character"
+        case .invalidCharacter: "the host contains a character that host names can't have"
         case .emptyLabel: "the host has an empty label"
         case .labelTooLong: "a label of the host is longer than 63 bytes"
         case .hostTooLong: "the host is longer than 253 bytes"

@@ -54,7 +54,7 @@ package struct BodyScanner: Sendable {
         }
     }
 
-    /// The sender closed its side. False: the message was truncated, and must not pass for a complete one.
+    /// The sender closed its side. False: the message was truncated, and must not be taken for a complete one.
     package mutating func peerClosed() -> Bool {
         switch state {
         case .ended, .untilClose:

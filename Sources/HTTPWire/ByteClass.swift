@@ -29,7 +29,7 @@ struct ASCIISet: Sendable {
     static let hostText = ASCIISet(alphanumeric + "-._~%!$&'()*+;=:[]")
     /// scheme (RFC 3986 section 3.1), after its first letter.
     static let scheme = ASCIISet(alphanumeric + "+-.")
-    /// Labels of host names. The underscore is no host name's, but in use all the same.
+    /// Labels of host names. Underscores are not allowed in host names, but in use.
     static let hostLabel = ASCIISet(alphanumeric + "-_")
 }
 
@@ -42,7 +42,7 @@ extension UInt8 {
     @inline(__always) var isDigit: Bool { self &- 0x30 < 10 }
     @inline(__always) var isLetter: Bool { (self | 0x20) &- 0x61 < 26 }
     @inline(__always) var lowercased: UInt8 { self &- 0x41 < 26 ? self | 0x20 : self }
-    /// What a field value may hold (RFC 9110 section 5.5): everything but the controls, tab excepted.
+    /// Whether a field value may contain it (RFC 9110 section 5.5): anything but controls; a tab is allowed.
     @inline(__always) var isFieldText: Bool { (self >= 0x20 && self != 0x7F) || self == 0x09 }
 
     @inline(__always) var hexValue: UInt8? {

@@ -1,7 +1,7 @@
 /// Takes a chunked body out of its coding. Extensions are dropped; trailers are kept.
 package struct ChunkedDecoder: Sendable {
     private var grammar = ChunkedGrammar()
-    /// Of those that may stand there, once the body has ended.
+    /// The allowed trailer fields, once the body has ended.
     package private(set) var trailers = TrailerSection()
     private var line: [UInt8] = []
 

@@ -79,7 +79,7 @@ struct ChunkedFilter: Sendable {
 }
 
 extension FieldName {
-    /// Whether a field may stand in a trailer section: by its definition, or because it is unknown.
+    /// Whether a field is allowed in a trailer section: by its definition, or because it is unknown.
     fileprivate var isTrailer: Bool {
         switch self {
         case .etag, .proxyStatus, .other: true

@@ -2,7 +2,7 @@
 package enum ContentRange: Sendable, Hashable {
     /// The body is these bytes, the last one included. `complete`: of the whole; nil: not known.
     case bytes(ClosedRange<UInt64>, complete: UInt64?)
-    /// None of the requested bytes exists (416).
+    /// No requested byte exists (416).
     case unsatisfied(complete: UInt64)
 
     /// Nil for other units, and for impossible ranges: an end before the start or past the whole.

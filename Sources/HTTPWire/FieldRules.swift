@@ -63,7 +63,7 @@ struct FieldRules: Sendable {
             let element = bytes.firstElement(of: ByteRange(start, value.end))
             let text = bytes.trimmed(element)
             guard let length = decimal(text, in: bytes) else { return .invalidContentLength }
-            // The same number in as many digits is the same text.
+            // Equal numbers with equally many digits are the same text.
             if let contentLength, contentLength != length || lengthDigits != text.count {
                 return .repeatedContentLength
             }

@@ -6,7 +6,7 @@ package struct HeadEdits: Sendable {
         /// The field has this value, whatever the message said.
         case set(String)
         case addIfAbsent(String)
-        /// Another line of the field.
+        /// Adds a line of the field.
         case add(String)
         case remove
     }

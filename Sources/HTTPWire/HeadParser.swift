@@ -1,4 +1,4 @@
-/// What a parser made of the bytes that have arrived so far.
+/// The result of parsing the bytes received so far.
 package enum HeadProgress: Sendable {
     /// More bytes are needed; call again with the same bytes and those that came after them.
     case incomplete
@@ -31,7 +31,7 @@ package struct HeadParser: Sendable {
     /// Everything before it has been searched for the line's end.
     private var cursor = 0
     private var rules = FieldRules()
-    /// Of the head that was completed last.
+    /// The framing of the last complete head.
     package private(set) var framing = HTTP1Framing()
 
     /// - Parameter limit: the longest head, in bytes, at most 2³¹.

@@ -5,7 +5,7 @@ package enum TargetRewrite: Sendable {
     case absoluteForm
 }
 
-/// What the Connection field tells a client.
+/// What the Connection field says to a client.
 package enum ClientPersistence: Sendable {
     case keepAlive, close
     /// The response is a 101: Upgrade is passed on.
@@ -139,7 +139,7 @@ package enum HeadWriter {
 
     /// The properties that decide which fields of any message pass.
     struct FieldPassage {
-        /// Of the received message.
+        /// The received message's version.
         let version: HTTPVersion
         let lastVia: Int?
         let via: ViaPseudonym?

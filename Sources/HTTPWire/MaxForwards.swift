@@ -2,7 +2,7 @@
 package enum MaxForwards: Sendable, Equatable {
     /// It doesn't say, or its method is neither TRACE nor OPTIONS, where the field means nothing here.
     case unlimited
-    /// At 0 the recipient answers itself. What is larger than 2³¹ - 1 counts as 2³¹.
+    /// At 0 the recipient answers itself. Numbers above 2³¹ - 1 count as 2³¹.
     case hops(Int)
     /// There are several, or it is not a decimal number.
     case malformed

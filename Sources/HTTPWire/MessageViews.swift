@@ -69,7 +69,7 @@ extension OwnedRequest {
         try self.init(head, bytes, progress, defect: .requestLine)
     }
 
-    /// The same request with another target, body, or both (nil: its own). A new body drops the framing and digest
+    /// This request with another target, body, or both (nil: its own). A new body drops the framing and digest
     /// fields of the old one.
     package func rewritten(
         target: [UInt8]? = nil, contentType: String? = nil, bodyLength: Int? = nil
@@ -127,7 +127,7 @@ extension OwnedResponse {
         try self.init(head, bytes, progress, defect: .statusLine)
     }
 
-    /// The same response with a body that ends where its bytes do, if the transfer coding was all that told its end.
+    /// This response with a body that ends with its bytes, if only the transfer coding marked its end.
     package func withoutTransferCoding() -> OwnedResponse? {
         var out = bytes[..<(head.fields.first.map { Int($0.line.start) } ?? Int(head.length) - 2)]
         for field in head.fields where field.id != .transferEncoding && field.id != .trailer {
@@ -136,7 +136,7 @@ extension OwnedResponse {
         return try? OwnedResponse(Array(out + [0x0D, 0x0A]), version: head.version)
     }
 
-    /// The same response with an uncoded body of `length` bytes, without fields of the old bytes, and with a weak
+    /// This response with an uncoded body of `length` bytes, without fields of the old bytes, and with a weak
     /// validator (RFC 9110 sections 7.7 and 8.8.1).
     package func withBody(of length: Int) -> OwnedResponse? {
         var out = Array("HTTP/1.1 \(head.status) ".utf8) + bytes[head.reason.offsets] + Array("\r\n".utf8)

@@ -1,4 +1,4 @@
-/// What a request is for (RFC 9112 section 3.2).
+/// The form of a request's target (RFC 9112 section 3.2).
 package enum TargetForm: Sendable, Equatable {
     /// A path with an optional query.
     case origin

@@ -1,8 +1,8 @@
-/// What a server of TLS 1.2 or older presents in a full handshake.
+/// The certificates and evidence that a server of TLS 1.2 or older presents in a full handshake.
 package struct ServerCertificates: Sendable, Equatable {
     /// As on the wire: 0x0303 is TLS 1.2.
     package let version: UInt16
-    /// Of its ServerHello: 32 bytes.
+    /// The random of its ServerHello: 32 bytes.
     package let random: [UInt8]
     /// The IANA number of the cipher suite; it determines the key exchange.
     package let cipherSuite: UInt16
@@ -10,7 +10,7 @@ package struct ServerCertificates: Sendable, Equatable {
     package let certificates: [[UInt8]]
     /// The OCSP response that is stapled (RFC 6066 section 8).
     package let ocspResponse: [UInt8]?
-    /// Those of the signed_certificate_timestamp extension (RFC 6962 section 3.3.1); empty for an unreadable list.
+    /// The timestamps of the signed_certificate_timestamp extension (RFC 6962 section 3.3.1); empty if unreadable.
     package let timestamps: [[UInt8]]
     /// The body of ServerKeyExchange, unparsed; nil without that message (see ``ServerKeyExchange``).
     package let keyExchange: [UInt8]?

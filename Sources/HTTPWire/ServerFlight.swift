@@ -6,9 +6,9 @@ package struct ServerFlight: Sendable {
     package enum Progress: Sendable, Equatable {
         /// All was looked at; more must come.
         case incomplete
-        /// A HelloRetryRequest (TLS 1.3) ends after this many bytes; what follows comes after the second ClientHello.
+        /// A HelloRetryRequest (TLS 1.3) ends after this many bytes; the next ones follow the second ClientHello.
         case retry(Int)
-        /// The server has chosen TLS 1.3: what follows can't be read. `isResumed`: by a pre-shared key.
+        /// The server has chosen TLS 1.3: the following bytes are encrypted. `isResumed`: by a pre-shared key.
         case encrypted(isResumed: Bool)
         /// A full handshake of TLS 1.2 or older, with its first flight whole.
         case shown(ServerCertificates)
@@ -33,7 +33,7 @@ package struct ServerFlight: Sendable {
 
     package init() {}
 
-    /// Looks at the bytes that follow those given before. What has ended stays so.
+    /// Looks at the bytes that follow those given before. After its end it stays ended.
     package mutating func receive(_ bytes: Span<UInt8>) -> Progress {
         if let end { return end }
         let progress = read(bytes)

@@ -50,7 +50,7 @@ package struct ServerKeyExchange: Sendable, Equatable {
     }
 }
 
-/// Which cipher suites of TLS 1.2 have a ServerKeyExchange that a certificate's key signs, and in what form.
+/// The TLS 1.2 cipher suites with a ServerKeyExchange that a certificate's key signs, and its form.
 private enum SignedKeyExchange {
     case ellipticCurve, finiteField
 

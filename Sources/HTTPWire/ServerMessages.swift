@@ -14,7 +14,7 @@ struct ServerMessages: Sendable {
         case serverHello
         /// A ServerHello that must choose TLS 1.3.
         case serverHelloAfterRetry
-        /// Of TLS 1.2 or older: certificates, or the end of an abbreviated handshake.
+        /// In TLS 1.2 or older: certificates, or the end of an abbreviated handshake.
         case afterHello
         case ticketSeen
         /// Certificates were received; the type of the last message.
@@ -25,7 +25,7 @@ struct ServerMessages: Sendable {
     static let certificateLimit = 128
 
     private var state = State.serverHello
-    /// Of the current message, header included.
+    /// The bytes of the current message, with its header.
     private var message: [UInt8] = []
     private var hello = Hello(legacyVersion: 0, random: [], sessionID: [], cipherSuite: 0)
     private var certificates: [[UInt8]] = []
@@ -96,7 +96,7 @@ struct ServerMessages: Sendable {
 
     // MARK: ServerHello
 
-    /// What makes a ServerHello a HelloRetryRequest (RFC 8446 section 4.1.3): SHA-256 of "HelloRetryRequest".
+    /// The random of a HelloRetryRequest (RFC 8446 section 4.1.3): SHA-256 of "HelloRetryRequest".
     private static let retryRandom: [UInt8] = [
         0xCF, 0x21, 0xAD, 0x74, 0xE5, 0x9A, 0x61, 0x11, 0xBE, 0x1D, 0x8C, 0x02, 0x1E, 0x65, 0xB8, 0x91,
         0xC2, 0xA2, 0x11, 0x16, 0x7A, 0xBB, 0x8C, 0x5E, 0x07, 0x9E, 0x09, 0xE2, 0xC8, 0xA8, 0x33, 0x9C,

@@ -48,7 +48,7 @@ package struct ShownText: Sendable, Hashable, CustomStringConvertible {
         return mark.elementsEqual("://".utf8) ? text[..<mark.endIndex] : text.prefix(0)
     }
 
-    /// Of a URL that ends before its host (`http://user:password`), what is not a port.
+    /// Hides the password of a URL that ends before its host (`http://user:password`): text that isn't a port.
     private static func hidingPassword(in rest: Substring.UnicodeScalarView) -> String {
         let authority = rest.prefix { $0 != "/" }
         guard let colon = authority.lastIndex(of: ":") else { return String(rest) }

@@ -21,7 +21,7 @@ extension OwnedResponse {
         return try? OwnedResponse(out + [0x0D, 0x0A], version: head.version)
     }
 
-    /// Another head of the same response, in the same version; nil if the bytes aren't a whole head.
+    /// This response with another head, in the same version; nil if the bytes aren't a whole head.
     package func replaced(by bytes: [UInt8]) -> OwnedResponse? { try? OwnedResponse(bytes, version: head.version) }
 
     /// The answer to HEAD (RFC 9110 section 9.3.2): all fields, no body.
@@ -104,7 +104,7 @@ extension HeadField {
         id == .date && HTTPDate.parse(bytes.extracting(value.offsets)) == nil
     }
 
-    /// Whether it says something of one connection, not of the response (RFC 9110 section 7.6.1, RFC 9111 section 3.1).
+    /// Whether it is about one connection, not about the response (RFC 9110 section 7.6.1, RFC 9111 section 3.1).
     package func isOfConnection(in bytes: Span<UInt8>, nominated: Set<String>) -> Bool {
         switch id {
         case .connection, .keepAlive, .proxyConnection, .te, .trailer, .transferEncoding, .upgrade, .proxyAuthenticate,

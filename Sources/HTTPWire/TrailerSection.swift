@@ -1,4 +1,4 @@
-/// Fields that follow a body (RFC 9110 section 6.5): those that may stand there.
+/// Fields that follow a body (RFC 9110 section 6.5), as far as they are allowed there.
 package struct TrailerSection: Sendable {
     /// Each ends with CR LF.
     package private(set) var lines: [UInt8] = []

@@ -58,7 +58,7 @@ package enum WantedPart: Sendable, Hashable {
 }
 
 extension ResponseHead {
-    /// What keeps the response from being the answer to a request for that part; nil: nothing does.
+    /// Why the response doesn't answer a request for that part; nil: it does.
     package func defect(answering part: WantedPart, in bytes: Span<UInt8>) -> WireError? {
         guard status == 206 else { return nil }
         guard part != .whole else { return WireError(.unaskedPart, at: 0) }

@@ -1,4 +1,4 @@
-/// What is wrong with a message. The caller knows who is at fault: 400 for a client, 502 for an origin.
+/// A defect of a message. The caller knows who sent it: 400 for a client, 502 for an origin.
 package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
     package enum Code: Sendable, Hashable {
         case controlCharacter, bareCarriageReturn, bareLineFeed
@@ -18,7 +18,7 @@ package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 
     package let code: Code
-    /// Where it was noticed, counted from the first byte of the buffer that was given.
+    /// The byte at which it was noticed, from the start of the given buffer.
     package let offset: Int
 
     package init(_ code: Code, at offset: Int) {
@@ -26,7 +26,7 @@ package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         self.offset = offset
     }
 
-    /// One human-readable line, naming the defect; never holds bytes of the message.
+    /// Names the defect in one line, without bytes of the message.
     package var message: String {
         switch code {
         case .controlCharacter: "a control character in the head"
@@ -35,8 +35,8 @@ package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         case .requestLine: "the request line is not \"method target version\" with single spaces"
         case .method: "the method is not a token"
         case .target: "the request target is neither a path, an absolute URI, an authority nor \"*\""
-        case .fragmentInTarget: "the request target holds a fragment"
-        case .version: "the protocol version is not written as HTTP/1.1"
+        case .fragmentInTarget: "the request target contains a fragment"
+        case .version: "the protocol version is malformed"
         case .unsupportedVersion: "the protocol version is neither 1.0 nor 1.1"
         case .statusLine: "the status line is not \"HTTP/1.1 status reason\""
         case .leadingEmptyLine: "an empty line before the status line"
@@ -49,7 +49,7 @@ package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         case .repeatedHost: "more than one Host field"
         case .invalidHost: "a Host field that is not a host with an optional port"
         case .invalidContentLength: "a Content-Length that is not a decimal number"
-        case .repeatedContentLength: "Content-Length more than once, with different values"
+        case .repeatedContentLength: "Content-Length fields with different values"
         case .contentLengthWithTransferEncoding: "Content-Length together with Transfer-Encoding"
         case .repeatedTransferEncoding: "more than one Transfer-Encoding"
         case .unsupportedTransferEncoding: "a Transfer-Encoding other than chunked"
@@ -58,7 +58,7 @@ package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         case .connectWithBody: "CONNECT with a body"
         case .connectionSpecificField: "a field that HTTP/2 forbids"
         case .targetOfOtherForm: "a :path that is neither a path nor \"*\""
-        case .hiddenLine: "a line end within a field"
+        case .hiddenLine: "a line break in a field"
         case .connectProtocol: "a :protocol that is not a token"
         case .switchingProtocols: "101 Switching Protocols in HTTP/2"
         case .unaskedPart: "206 Partial Content to a request without Range"
@@ -71,7 +71,7 @@ package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         case .trailerField: "a malformed trailer field"
         case .trailersTooLong: "a trailer section that is too long"
         case .clientHello: "a malformed ClientHello"
-        case .serverHandshakeNotTLS: "something other than TLS instead of a ServerHello"
+        case .serverHandshakeNotTLS: "data other than TLS instead of a ServerHello"
         case .serverHandshake: "a malformed TLS handshake from the server"
         case .serverHandshakeTooLong: "a TLS handshake from the server that is too long"
         case .noServerCertificate: "a TLS handshake in which the server presents no certificate"

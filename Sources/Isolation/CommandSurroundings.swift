@@ -13,7 +13,7 @@ package struct CommandSurroundings: Sendable {
 
     package var isEmpty: Bool { network == nil && trust == nil }
 
-    /// What a process has entered.
+    /// The surroundings that a process has entered.
     package struct Entered: Sendable {
         /// They listen in the network, close-on-exec, for the ``Door``. The caller owns them.
         package var sockets: [CInt] = []

@@ -2,7 +2,7 @@ internal import PinproxyEventLoop
 internal import PinproxyHTTPWire
 internal import PinproxyTransport
 
-/// One connection of the command's, on its way to the proxy.
+/// A connection of the command, forwarded to the proxy.
 final class DoorConnection: ByteStreamOwner {
     private enum State {
         /// Awaits the client's first message, which names the host.
@@ -12,9 +12,9 @@ final class DoorConnection: ByteStreamOwner {
         /// The proxy was asked for a tunnel, and hasn't answered yet.
         case asking(ByteStream, Authority)
         case relaying(Relay)
-        /// A name server's client.
+        /// It is a client of the name server.
         case answering
-        /// All is said. The client's last bytes are read away, so that they don't destroy what was said.
+        /// The response is sent. The client's last bytes are discarded: unread, they would cause a reset.
         case lingering
         case over
     }
@@ -57,7 +57,7 @@ final class DoorConnection: ByteStreamOwner {
         stream.wantsRead = true
     }
 
-    /// After the command's end: what it has sent is still delivered.
+    /// After the command's end: delivers the bytes that it has sent.
     func drain() {
         switch state {
         case .relaying(let relay):
@@ -78,7 +78,7 @@ final class DoorConnection: ByteStreamOwner {
         case .received: break
         case .blocked: return
         case .ended:
-            // What was answered is still to be read.
+            // The client still has to read the answer.
             if case .answering = state { return finish() }
             return abort()
         case .failed: return abort()
@@ -171,7 +171,7 @@ final class DoorConnection: ByteStreamOwner {
             relay(to: proxy)
         case .complete:
             proxy.abort()
-            // The proxy tells the run why.
+            // The proxy reports the reason to the run.
             linger(after: Opening.denied)
         case .malformed, .tooLarge, .tooManyFields: proxyIsGone(proxy, authority)
         }

@@ -8,7 +8,7 @@ package struct ProxyUnreachable: Error {
     package init(_ cause: String) { self.cause = cause }
 }
 
-/// What all connections of a ``Door`` share.
+/// State that all connections of a ``Door`` share.
 final class DoorContext {
     let loop: EventLoop
     let slabs = SlabPool()

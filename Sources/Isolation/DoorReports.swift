@@ -2,14 +2,14 @@ internal import CPinproxyShims
 internal import Glibc
 internal import Synchronization
 
-/// What a ``Door`` has to tell, for another thread to take.
+/// The reports of a ``Door``, taken by another thread.
 package final class DoorReports: Sendable {
     private struct State {
         var waiting: [DoorRefusal] = []
         var unlisted = 0
     }
 
-    /// What waits to be taken; more are counted.
+    /// Most reports kept; more are counted.
     private static let limit = 256
 
     /// Readable while there is something to ``take()``.

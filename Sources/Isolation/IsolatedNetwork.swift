@@ -8,7 +8,7 @@ internal import Glibc
 package import PinproxyEventLoop
 
 package struct IsolatedNetwork: Sendable {
-    /// Where the proxy listens. A door listens at the same address inside, so that the proxy's URL is the same.
+    /// The proxy's address. A door listens at the same address inside, so that the proxy's URL is the same.
     package let proxy: SocketAddress
     /// Connections to ports 443 and 80 of any address reach the proxy too, and names are answered.
     package let isTransparent: Bool

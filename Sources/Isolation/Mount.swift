@@ -46,7 +46,7 @@ enum Mount {
     /// Removes what was mounted there last, with all below.
     static func remove(at target: String) { umount2(target, CInt(MNT_DETACH)) }
 
-    /// Makes what is mounted there read-only. What else it may not do stays so, which the kernel insists on.
+    /// Makes the mount read-only, and keeps its other restrictions, as the kernel requires.
     static func protect(_ target: String) throws(MountError) {
         var status = statvfs()
         guard statvfs(target, &status) == 0 else { throw MountError(at: target) }

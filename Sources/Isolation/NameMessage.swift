@@ -30,7 +30,7 @@ package struct NameMessage: Equatable {
     private static let lifetimeSeconds: UInt32 = 10
     private static let headerLength = 12
 
-    /// Of printable ASCII, without a dot at its end. Empty: the root.
+    /// A name of printable ASCII, without a final dot. Empty: the root.
     package let name: String
     let kind: Kind
     /// The first two fields of the header.
@@ -76,7 +76,7 @@ package struct NameMessage: Equatable {
 
     package func answer(_ status: Status) -> [UInt8] { Self.answer(status, start: start, section: section) }
 
-    /// - Parameter longest: in bytes. A longer answer is empty and says so (TC), for another question over TCP.
+    /// - Parameter longest: in bytes. A longer answer is empty and has the TC bit, which asks for a query over TCP.
     package func answer(_ addresses: [IPAddress], longest: Int) -> [UInt8] {
         let wanted = addresses.filter { kind == .ipv6 ? $0.isIPv6 : kind == .ipv4 && !$0.isIPv6 }
         var answer = Self.answer(.fine, start: start, section: section)

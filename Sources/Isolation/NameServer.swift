@@ -5,7 +5,7 @@ internal import PinproxyTransport
 /// Answers questions for addresses that come as datagrams (RFC 1035 section 4.2.1).
 final class NameDatagrams: SocketHandler {
     private static let longest = 512
-    /// Taken in one turn.
+    /// Most messages read in one turn.
     private static let perTurn = 64
     /// Questions that wait for the proxy; more are not answered, and asked again.
     private static let waitingLimit = 1024
@@ -62,7 +62,7 @@ extension Names {
     }
 }
 
-/// The same over a connection: each message follows its length (section 4.2.2).
+/// Messages over a connection: each follows its length (section 4.2.2).
 struct NameStream {
     private static let longest = 65535
 

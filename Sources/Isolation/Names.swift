@@ -1,7 +1,7 @@
 package import PinproxyEventLoop
 
 package enum NameAnswer: Sendable, Equatable {
-    /// None: it exists without any.
+    /// Empty: the name exists without addresses.
     case addresses([IPAddress])
     case unknown
     /// The proxy refuses the host, and doesn't look up its addresses.
@@ -18,7 +18,7 @@ final class Names {
 
     /// The most remembered names; the oldest is evicted.
     static let limit = 4096
-    /// Addresses of each; more are forgotten in the same way.
+    /// Most addresses of each name; further ones are evicted likewise.
     static let addressLimit = 64
 
     private let ask: Ask
@@ -28,7 +28,7 @@ final class Names {
 
     init(_ ask: @escaping Ask) { self.ask = ask }
 
-    /// Of exactly this name, as a name server has it.
+    /// Looks up exactly this name, without a search list.
     func addresses(of name: String, _ answered: @escaping (NameAnswer) -> Void) {
         let key = name.lowercased()
         find(key + ".") { [weak self] answer in

@@ -27,7 +27,7 @@ enum NamespaceRefusal {
         ),
     ]
 
-    /// What forbids it, if anything is seen; `number` reads a file below /proc/sys.
+    /// The setting that forbids it, if one is found; `number` reads a file below /proc/sys.
     static func hint(_ number: (String) -> Int?) -> String? {
         for (name, forbids, advice) in settings {
             guard let value = number(name), forbids(value) else { continue }

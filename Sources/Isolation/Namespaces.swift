@@ -66,7 +66,7 @@ enum Namespaces {
         }
     }
 
-    /// Later mounts outside are visible here, but not the other way round.
+    /// Later mounts outside are visible here, but not the reverse.
     private static func detachMounts() throws(IsolationError) {
         guard mount("none", "/", nil, recursive | slave, nil) == 0 else {
             throw IsolationError("can't make mounts private to the command: \(String(cString: strerror(errno)))")

@@ -17,7 +17,7 @@ package struct SubordinateIDs: Sendable, Equatable {
         package init(first: UInt32, count: UInt32) { (self.first, self.count) = (first, count) }
     }
 
-    /// What was mapped.
+    /// The kinds of IDs that were mapped.
     struct Mapped: OptionSet {
         let rawValue: UInt8
         static let users = Mapped(rawValue: 1)
@@ -45,7 +45,7 @@ package struct SubordinateIDs: Sendable, Equatable {
         return users.isEmpty || groups.isEmpty ? nil : SubordinateIDs(users: users, groups: groups)
     }
 
-    /// Reads lines of `NAME:FIRST:COUNT`. What isn't one, or ends beyond the largest number, is left out.
+    /// Reads lines of `NAME:FIRST:COUNT`. Invalid lines, and ranges beyond the largest number, are left out.
     package static func ranges(in text: String, of names: [String]) -> [Range] {
         text.split(whereSeparator: \.isNewline).lazy.compactMap { line in
             let fields = line.split(separator: ":", omittingEmptySubsequences: false)

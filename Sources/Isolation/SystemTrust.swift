@@ -14,7 +14,7 @@ package struct SystemTrust: Sendable {
         package init(hash: String, pem: String) { (self.hash, self.pem) = (hash, pem) }
     }
 
-    /// Where systems keep their certificates in one PEM file: Debian and most others, Fedora, openSUSE, Alpine and
+    /// The PEM files with all certificates of a system: Debian and most others, Fedora, openSUSE, Alpine and
     /// Arch, and the default of OpenSSL.
     package static let files = [
         "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
@@ -29,7 +29,8 @@ package struct SystemTrust: Sendable {
         "/var/lib/ca-certificates/openssl",
         "/usr/lib/ssl/certs", "/usr/local/ssl/certs", "/usr/share/.mono/new-certs/Trust",
     ]
-    /// Where p11-kit finds certificates added by an administrator: Fedora, openSUSE, Arch. There GnuTLS and NSS get
+    /// Directories where p11-kit finds certificates added by an administrator: Fedora, openSUSE, Arch. There GnuTLS and
+    /// NSS get
     /// them from p11-kit, and don't read the files above.
     package static let anchors = [
         "/etc/pki/ca-trust/source/anchors", "/etc/pki/trust/anchors", "/etc/ca-certificates/trust-source/anchors",
@@ -118,10 +119,10 @@ package struct SystemTrust: Sendable {
         }
     }
 
-    /// Where a directory is made before it covers another. It exists everywhere, and is visible again afterwards.
+    /// The place of a directory before it covers another. It exists everywhere, and is visible again afterwards.
     private static let stage = "/tmp"
 
-    /// The same with its entries as links to where they are.
+    /// Copies the directory as links to its entries.
     private func copy(directory: String) throws(MountError) {
         let original = try DirectoryCopy(of: directory)
         let stage = Self.stage
@@ -152,7 +153,7 @@ package struct SystemTrust: Sendable {
         }
     }
 
-    /// Those that exist, with links resolved, each once.
+    /// The existing paths, with links resolved, each once.
     static func real(_ paths: [String]) -> [String] {
         var found: [String] = []
         for path in paths {

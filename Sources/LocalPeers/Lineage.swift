@@ -18,13 +18,13 @@ package enum Lineage {
                 of: inodes.subtracting(found), among: descendants(of: own).map { [own] + $0 }, limit: .max
             )
             .processes
-            // A number may be reused by now.
+            // A number may have been reused.
             found.formUnion(holders.filter { $0.value.contains { descends($0.id, from: own) } }.keys)
         }
         return found
     }
 
-    /// Nil: the kernel doesn't tell.
+    /// Nil: the kernel doesn't provide it.
     static func descendants(of ancestor: Int32) -> [Int32]? {
         guard let children = children(of: ancestor) else { return nil }
         var family = children

@@ -12,7 +12,7 @@ package struct SocketHolders: Sendable {
 /// The processes of this machine (procfs(5)). To find a socket's holder takes milliseconds, through all descriptors: so
 /// a search serves many sockets, and never blocks a client.
 package enum ProcessTable {
-    /// Examined descriptors of one user, except root's: nobody can make a search take seconds.
+    /// Most examined descriptors of one user, except root: no user can make a search take seconds.
     package static let descriptorLimit = 1 << 16
 
     /// The holders of sockets. Process numbers may be reused meanwhile: so files are opened from the process's own

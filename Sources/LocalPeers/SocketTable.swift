@@ -2,7 +2,7 @@ internal import CPinproxyMNL
 internal import Glibc
 package import PinproxyEventLoop
 
-/// The kernel's table of sockets (sock_diag(7)). A question takes some ten microseconds, unprivileged. Of one thread.
+/// The kernel's table of sockets (sock_diag(7)). A query takes some ten microseconds, unprivileged. Used by one thread.
 package final class SocketTable {
     private let socket: NetlinkSocket
     private var sequence: UInt32 = 0
@@ -115,7 +115,7 @@ package final class SocketTable {
             }
             let header = answer.load(as: nlmsghdr.self)
             guard Int(header.nlmsg_len) <= answer.count, Int(header.nlmsg_len) >= headerSize else { return nil }
-            // Of an earlier question.
+            // The answer to an earlier question.
             guard header.nlmsg_seq == sequence else { continue }
             guard header.nlmsg_type == UInt16(SOCK_DIAG_BY_FAMILY) else { return nil }
             return read(Answer(bytes: UnsafeRawBufferPointer(rebasing: answer[headerSize..<Int(header.nlmsg_len)])))
@@ -148,7 +148,7 @@ package final class SocketTable {
 }
 
 extension SocketAddress {
-    /// Of a kernel message; IPv4-mapped addresses become IPv4.
+    /// Makes an address of a kernel message; IPv4-mapped addresses become IPv4.
     fileprivate init(_ words: (UInt32, UInt32, UInt32, UInt32), _ port: UInt16, _ family: UInt8) {
         let ip = IPAddress(words: words, isIPv6: CInt(family) == AF_INET6)
         self.init(ip: ip.unmapped, port: UInt16(bigEndian: port))

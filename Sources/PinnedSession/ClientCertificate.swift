@@ -11,7 +11,7 @@ public struct ClientCertificate: Sendable, Hashable {
     }
     private let source: Source
 
-    /// PEM files.
+    /// A certificate in PEM files.
     /// - Parameters:
     ///   - certificate: a file with the certificate, and the issuers after it.
     ///   - privateKey: a file with its key.

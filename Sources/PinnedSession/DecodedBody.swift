@@ -16,7 +16,7 @@ final class DecodedBody: BodyReceiver {
     private var ownFailure: SessionError?
     /// Decoded bytes that the receiver hasn't taken.
     private var waiting = PassingBytes()
-    /// Before they were decoded.
+    /// Received bytes, before decoding.
     private(set) var carried: UInt64 = 0
 
     /// - Parameter limit: of the decoded bytes.

@@ -12,16 +12,16 @@ import PinproxySession
 /// ```
 /// The session writes fields of framing and connection (Host, Content-Length, Connection and so on) itself.
 public struct HTTPRequest: Sendable {
-    /// GET by default.
+    /// The request method; GET by default.
     public var method: MethodName
     /// A whole URL, or one relative to ``SessionConfiguration/baseURL``; an empty one is the base. A fragment isn't
     /// sent; user information (`https://user:password@host/`) is refused: see ``HostRule/credentials``.
     public var url: String
-    /// Sent in this order. The description hides secret values.
+    /// The header fields, sent in this order. The description hides secret values.
     public var fields: [HeaderField]
-    /// Empty by default.
+    /// The body; empty by default.
     public var body: RequestBody
-    /// False: ``SessionConfiguration/cookies`` neither sends nor receives any.
+    /// Whether ``SessionConfiguration/cookies`` applies to the request.
     public var handlesCookies = true
     /// How long no byte may arrive or be sent, once the request is on its way (`timeoutInterval`); nil: the session's
     /// ``SessionConfiguration/responseTimeout`` and ``SessionConfiguration/idleTimeout``.
@@ -52,7 +52,7 @@ public struct HTTPRequest: Sendable {
         }
     }
 
-    /// The same of a URL.
+    /// Creates a request for a `URL`.
     public init(_ url: URL, method: String = "GET", body: RequestBody = .none) throws(SessionError) {
         try self.init(url.absoluteString, method: method, body: body)
     }
@@ -104,6 +104,6 @@ public struct HTTPRequest: Sendable {
 }
 
 extension HTTPRequest: CustomStringConvertible {
-    /// Method and URL, without the query, which may be secret.
+    /// The method and the URL without its query, which may be secret.
     public var description: String { "\(method) \(ShownText(url))" }
 }

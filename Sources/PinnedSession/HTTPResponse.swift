@@ -5,17 +5,17 @@ import PinproxySession
 public struct HTTPResponse: Sendable {
     /// One field line of the response.
     public struct Field: Sendable, Hashable {
-        /// As the server wrote it.
+        /// The name as the server wrote it.
         public let name: String
-        /// Without the white space around it.
+        /// The value without surrounding white space.
         public let value: String
     }
 
-    /// Usually 200 to 599. Only ``SessionManager/value(for:by:)`` judges it.
+    /// The status code, usually 200 to 599. Only ``SessionManager/value(for:by:)`` validates it.
     public let status: Int
-    /// After followed redirects.
+    /// The URL of the response, after followed redirects.
     public let url: String
-    /// In the server's order.
+    /// The header fields, in the server's order.
     public let fields: [Field]
     /// The security policy's result for the connection.
     public let pinning: PinningResult
@@ -23,7 +23,7 @@ public struct HTTPResponse: Sendable {
     public internal(set) var isFromCache = false
     /// The body's content codings were undone. Content-Encoding and Content-Length still describe what was sent.
     public internal(set) var isDecoded = false
-    /// Empty until the task has completed.
+    /// The task's metrics; empty until it has completed.
     public internal(set) var metrics = TaskMetrics()
 
     /// The field's values, joined by `, `; its name in any case. Nil: there is no such field.
@@ -40,21 +40,21 @@ extension HTTPResponse.Field: CustomStringConvertible {
 }
 
 extension HTTPResponse: CustomStringConvertible {
-    /// Status and URL, without the query and the fields, which may be secret.
+    /// The status and the URL, without query and fields, which may be secret.
     public var description: String { "\(status) \(ShownText(url))" }
 }
 
 /// The security policy's result for an accepted connection.
 public enum PinningResult: Sendable, Hashable {
-    /// HTTP in the clear: nothing was verified.
+    /// Plain HTTP: nothing was verified.
     case insecure
     /// A stored response: the same policy accepted the connection that it came over.
     case stored
-    /// Chain and name were verified; the host has no pins.
+    /// The chain and the name were verified; the host has no pins.
     case unpinned
     /// This pin matched, as its owner wrote it.
     case matched(pin: String)
-    /// None matched under `enforcement: report`.
+    /// No pin matched under `enforcement: report`.
     case reported(PinMismatch)
 }
 
@@ -70,7 +70,7 @@ public struct PinMismatch: Sendable, Hashable, CustomStringConvertible {
     /// The host's pins.
     public let configuredPins: [String]
 
-    /// Title and pins, each on a line.
+    /// The title and the pins, each on a line.
     public var description: String {
         var lines = [title]
         lines += presentedPins.map { "  presented: \($0)" }

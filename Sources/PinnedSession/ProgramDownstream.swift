@@ -13,7 +13,7 @@ final class ProgramDownstream {
     let exchange: Exchange
     private(set) var request = RequestTraits()
     private var message: OwnedRequest?
-    /// After followed redirects.
+    /// The current URL, after followed redirects.
     var url: RequestURL?
     /// Of the request; nil: the session's.
     private(set) var timeout: Duration?
@@ -25,12 +25,12 @@ final class ProgramDownstream {
     /// The program's own Cookie field stays, instead of the store's.
     private(set) var hasOwnCookies = false
 
-    // The response's way down.
+    // The response and its body:
     var response: HTTPResponse?
     var receiver: any BodyReceiver = DroppedBody(mostBytes: 0)
     var progress = TransferProgress()
 
-    // Decisions of hooks.
+    // Pending decisions of hooks:
     var redirecting: HookDecision<RedirectChoice>?
     var answering: HookDecision<Credentials?>?
     var disposing: HookDecision<ResponseDisposition>?
@@ -46,7 +46,7 @@ final class ProgramDownstream {
     private var cause = ""
     private var isOver = false
     private var isSuspended = false
-    /// What waits for the task to be resumed.
+    /// Work postponed until the task is resumed.
     private var postponed: (() -> Void)?
 
     init(_ task: SessionTask, of core: SessionCore) {

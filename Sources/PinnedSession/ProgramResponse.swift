@@ -4,7 +4,7 @@ import PinproxySerialization
 import PinproxySession
 import PinproxyTransport
 
-/// The response's way down: to memory, a file, or the program's own reading.
+/// Delivers the response: to memory, a file, or the program's own reading.
 extension ProgramDownstream {
     func respond(
         _ response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,
@@ -42,7 +42,7 @@ extension ProgramDownstream {
         return self
     }
 
-    /// Those to undo: all that the response has, if the session asked for each.
+    /// The codings to undo: all of the response's, if the session asked for each.
     private func codings(of arrived: HTTPResponse) -> [ContentCoding] {
         guard offersCodings, arrived.status != 206, let listed = try? ContentCoding.list(arrived["Content-Encoding"])
         else { return [] }

@@ -7,7 +7,7 @@ import PinproxySession
 /// reread, and streams recreated (`needNewBodyStream` of NSURLSession). A file that changes while it is sent fails the
 /// task.
 public struct RequestBody: Sendable {
-    /// Pieces of a generated body. Its failure is the task's.
+    /// The pieces of a generated body. If it fails, the task fails.
     public typealias Stream = AsyncThrowingStream<[UInt8], any Error>
 
     enum Content: Sendable {
@@ -30,13 +30,13 @@ public struct RequestBody: Sendable {
     /// No body.
     public static let none = RequestBody(content: .none)
 
-    /// Bytes at hand.
+    /// A body of these bytes.
     public static func bytes(_ bytes: [UInt8]) -> RequestBody { RequestBody(content: .bytes(bytes)) }
 
-    /// Bytes at hand.
+    /// A body of these bytes.
     public static func data(_ data: Data) -> RequestBody { .bytes(Array(data)) }
 
-    /// UTF-8 text.
+    /// A body of UTF-8 text.
     public static func text(_ text: String) -> RequestBody { .bytes(Array(text.utf8)) }
 
     /// A value as JSON, with its Content-Type unless the request has another.
@@ -71,7 +71,7 @@ public struct RequestBody: Sendable {
         RequestBody(content: .form(form, streams), contentType: form.contentType)
     }
 
-    /// Generated pieces, each pulled after the previous one was sent.
+    /// A body of generated pieces, each pulled after the previous one was sent.
     /// - Parameters:
     ///   - length: of all pieces, in bytes; nil: unknown, and sent in chunks. Another length fails the task.
     ///   - make: called for each sending, on the session's thread: it must not block. Nil: it can't be made again,
@@ -121,7 +121,7 @@ public struct StreamedPart: Sendable {
     ) throws(SessionError) {
         guard length >= 0 else { throw .invalidRequest("the part \(name) has the length \(length)") }
         do throws(InvalidValue) {
-            // The same names as of other parts.
+            // Names follow the rules of other parts.
             _ = try MultipartPart(name: name, content: .data([], fileName: fileName, type: type))
         } catch {
             throw SessionError(error)

@@ -13,7 +13,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
     public typealias Element = [UInt8]
     public typealias Failure = SessionError
 
-    /// Bytes that wait at most, and a piece of the transfer.
+    /// Most buffered bytes, besides a piece of the transfer.
     public static let watermark = 256 << 10
 
     let reading: BodyReading
@@ -24,7 +24,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
     /// One iterator reads the body; others fail with ``SessionError/invalidRequest(_:)``.
     public func makeAsyncIterator() -> Iterator { Iterator(reading.channel.isTaken() ? nil : reading) }
 
-    /// Gives one buffer after the other.
+    /// Iterates over the buffers of the body.
     public struct Iterator: AsyncIteratorProtocol {
         private let end: IteratorEnd?
 
@@ -43,7 +43,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
             return try piece.get()
         }
 
-        /// The same.
+        /// The next bytes, at least one; nil at the end.
         public mutating func next() async throws(SessionError) -> [UInt8]? { try await next(isolation: nil) }
     }
 
@@ -59,7 +59,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
     }
 }
 
-/// A body and its task. The task is cancelled when nobody can read on.
+/// A body and its task. The task is cancelled when the body can no longer be read.
 final class BodyReading: Sendable {
     let task: SessionTask
     let channel: BodyChannel
@@ -80,7 +80,7 @@ private final class IteratorEnd: Sendable {
     deinit { reading.task.cancel() }
 }
 
-/// Bytes on their way from the session's thread to a program, and before them the response. Thread-safe.
+/// Passes the response and its bytes from the session's thread to a program. Thread-safe.
 final class BodyChannel: Sendable {
     typealias Piece = Result<[UInt8]?, SessionError>
     typealias Head = Result<HTTPResponse, SessionError>
@@ -127,7 +127,7 @@ final class BodyChannel: Sendable {
             }
             if let reader = state.reader.take() { return (true, reader) }
             state.waiting += piece.byteCount
-            // A byte at a time must not become as many arrays.
+            // Single bytes are joined into larger arrays.
             if state.pieces.count > state.first, let last = state.pieces.indices.last,
                 state.pieces[last].count + piece.byteCount <= BodyChannel.joined
             {
@@ -162,7 +162,7 @@ final class BodyChannel: Sendable {
 
     // MARK: The program's side
 
-    /// True: somebody reads it already.
+    /// True if it is already being read.
     func isTaken() -> Bool {
         state.withLock { state in
             defer { state.isTaken = true }

@@ -1,7 +1,7 @@
 import FoundationEssentials
 import PinproxySerialization
 
-/// What is made of a whole response.
+/// Values of a whole response.
 extension HTTPResponse {
     /// - Parameter limit: of the body without content codings.
     func value<Serializer: ResponseSerializer>(

@@ -3,7 +3,7 @@ public import PinproxySecurity
 public import PinproxySerialization
 import PinproxySession
 
-/// How a ``SessionManager`` reaches servers: NSURLSessionConfiguration, with AFSecurityPolicy for each host.
+/// The settings of a ``SessionManager``: NSURLSessionConfiguration, with AFSecurityPolicy for each host.
 ///
 /// ```swift
 /// var configuration = SessionConfiguration()
@@ -16,67 +16,67 @@ import PinproxySession
 /// let session = try SessionManager(configuration: configuration)
 /// ```
 public struct SessionConfiguration: Sendable {
-    /// Rules for hosts; the most specific pattern wins. The trust anchors verify other hosts.
+    /// The rules for hosts; the most specific pattern wins. Other hosts are verified with ``trust``.
     public var hosts: [HostRule] = []
-    /// Verifies hosts without anchors in their policy.
+    /// The trust anchors for hosts without anchors in their policy.
     public var trust = TrustSource.system
-    /// For relative URLs; a final slash is added (AFHTTPSessionManager). A pinned host needs https.
+    /// The base of relative URLs; a final slash is added (AFHTTPSessionManager). A pinned host needs https.
     public var baseURL: String?
-    /// For all connections; nil: none. Variables such as `https_proxy` are not read.
+    /// The proxy for all connections; nil: none. Variables such as `https_proxy` are not read.
     public var proxy: ProxyServer?
-    /// Applied before ``SessionHooks/redirect`` is asked.
+    /// The policy for redirects, applied before ``SessionHooks/redirect``.
     public var redirects = RedirectPolicy.follow
-    /// Redirects in a row, at most 255.
+    /// Most redirects of a task, up to 255.
     public var maximumRedirects = 20
-    /// Interrupted downloads are resumed if the server has ranges and a strong validator (`If-Range`).
+    /// Whether interrupted downloads are resumed, if the server supports ranges with a strong validator (`If-Range`).
     public var resumesBrokenDownloads = true
     /// The default User-Agent; nil: none.
     public var userAgent: String? = "pinproxy"
     /// The default Accept-Language, best first; empty: none. From the environment's locale, as at the configuration's
     /// creation.
     public var languages = LanguageRange.preferred(in: ProcessInfo.processInfo.environment)
-    /// Collected and streamed bodies are asked for in gzip or deflate, and decoded. Not where a request
+    /// Whether collected and streamed bodies are requested in gzip or deflate, and decoded. Not if a request
     /// sets Accept-Encoding or Range, and not for downloads to a file.
     public var decodesBodies = true
-    /// Receives and sends cookies; nil: none. Sessions may share one.
+    /// The cookie store; nil: cookies are ignored. Sessions may share one.
     public var cookies: CookieStore?
-    /// Where responses are stored (RFC 9111), for this session alone.
+    /// The store of responses (RFC 9111), for this session alone.
     public var cache = CacheStorage.none
 
-    /// Requests to a server at one time over HTTP/1.1, each with a connection (`httpMaximumConnectionsPerHost`). Others
-    /// wait for their turn, in order and without a time-out. HTTP/2 has no such limit.
+    /// Most concurrent requests to a host over HTTP/1.1, each with a connection (`httpMaximumConnectionsPerHost`).
+    /// Others wait for their turn, in order and without a timeout. HTTP/2 has no such limit.
     public var maximumConnectionsPerHost = 6
-    /// Name look-up and TCP connection.
+    /// The time limit for name resolution and the TCP connection.
     public var connectTimeout: Duration = .seconds(10)
-    /// A TLS handshake.
+    /// The time limit of a TLS handshake.
     public var tlsTimeout: Duration = .seconds(10)
-    /// From the end of the request to the first byte of the response (`timeoutIntervalForRequest`), and for each
-    /// decision of a hook.
+    /// The time limit from the end of the request to the first byte of the response (`timeoutIntervalForRequest`), and
+    /// for each decision of a hook.
     public var responseTimeout: Duration = .seconds(60)
-    /// Without a byte in either direction.
+    /// The time limit without a byte in either direction.
     public var idleTimeout: Duration = .seconds(75)
-    /// For idle connections.
+    /// How long idle connections are kept.
     public var keepAlive: Duration = .seconds(60)
-    /// Bytes of a body for ``SessionManager/data(for:)``, at most. Longer ones fail: download them to a file.
+    /// Most bytes of a body for ``SessionManager/data(for:)``. Longer ones fail: download them to a file.
     public var maximumBodyLength = 64 << 20
-    /// Bytes of all bodies that are being collected, at most. A body beyond fails; complete ones don't count.
+    /// Most bytes of all bodies that are being collected. A body beyond fails; complete ones don't count.
     public var maximumBodiesLength = 256 << 20
-    /// Bytes of a response's head, at most.
+    /// Most bytes of a response's head.
     public var maximumHeadLength = 256 << 10
 
-    /// System trust anchors, and no pins.
+    /// Creates a configuration with the system's trust anchors and no pins.
     public init() {}
 }
 
 /// The policy and credentials of hosts that a pattern matches.
 public struct HostRule: Sendable {
-    /// The hosts.
+    /// The hosts that the rule applies to.
     public var pattern: HostPattern
-    /// Contradictory policies are configuration errors, as is plain HTTP to a host with pins.
+    /// The policy of the hosts. Contradictory policies are configuration errors, as is plain HTTP to a host with pins.
     public var policy: SecurityPolicy
-    /// Answers Basic and Digest challenges over https. A request's own Authorization is kept.
+    /// The credentials for Basic and Digest challenges over https. A request's own Authorization is kept.
     public var credentials: Credentials?
-    /// Presented to these hosts where they ask for one. Redirects from other origins to them are not followed.
+    /// The client certificate for these hosts. Redirects from other origins to them are not followed.
     public var clientCertificate: ClientCertificate?
 
     /// - Parameters:
@@ -99,9 +99,10 @@ public struct HostRule: Sendable {
 public enum CacheStorage: Sendable, Hashable {
     /// No response is stored.
     case none
-    /// In memory, up to this many bytes.
+    /// Responses are stored in memory, up to this many bytes.
     case memory(bytes: Int)
-    /// In a directory, up to this many bytes; made if missing, for this user alone. One session at a time uses it: in
+    /// Responses are stored in a directory, up to this many bytes; made if missing, for this user alone. One session at
+    /// a time uses it: in
     /// others nothing is stored meanwhile.
     case disk(directory: String, bytes: Int)
 }
@@ -114,7 +115,7 @@ public struct TrustSource: Sendable, Hashable {
     /// The system's bundle when the session is made. SSL_CERT_FILE is not read.
     public static let system = TrustSource(includesSystem: true, files: [])
 
-    /// Of PEM files only.
+    /// Trusts the certificates of PEM files only.
     public static func files(_ paths: [String]) -> TrustSource { TrustSource(includesSystem: false, files: paths) }
 
     /// The system's, and those of PEM files.
@@ -125,9 +126,9 @@ public struct TrustSource: Sendable, Hashable {
 public struct ProxyServer: Sendable, Hashable {
     /// A name, or an address without brackets.
     public var host: String
-    /// Its TCP port.
+    /// The proxy's TCP port.
     public var port: UInt16
-    /// For Basic; sent only to the proxy.
+    /// Credentials for Basic; sent only to the proxy.
     public var credentials: Credentials?
 
     /// - Parameters:
@@ -145,9 +146,10 @@ public struct ProxyServer: Sendable, Hashable {
 public enum RedirectPolicy: Sendable, Hashable {
     /// The redirect is the response.
     case pass
-    /// Per RFC 9110 section 15.4. Each target gets its own policy, pins and credentials. Authorization and Cookie stay
-    /// behind at another origin, and https never redirects to http.
+    /// Follow redirects by RFC 9110 section 15.4. Each target has its own policy, pins and credentials. Authorization
+    /// and Cookie are
+    /// dropped for another origin, and https never redirects to http.
     case follow
-    /// The task fails.
+    /// Fail the task.
     case refuse
 }

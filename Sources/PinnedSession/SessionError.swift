@@ -68,7 +68,7 @@ public enum SessionError: Error, Sendable {
         case .noNetwork: -1009
         case .timedOut: -1001
         case .secureConnectionFailed: -1200
-        // The original cancels the challenge, and can't tell a mismatch from a cancelled task (-999).
+        // AFNetworking cancels the challenge, and can't tell a mismatch from a cancelled task (-999).
         case .untrusted, .pinMismatch: -1202
         case .clientCertificate: -1206
         case .connectionLost: -1005
@@ -113,7 +113,7 @@ extension SessionError: CustomStringConvertible {
 }
 
 extension SessionError: LocalizedError {
-    /// The same as the description.
+    /// The description.
     public var errorDescription: String? { description }
 }
 

@@ -29,7 +29,7 @@ public struct SessionHooks: Sendable {
     /// Called once for each task that began (`setTaskDidFinishCollectingMetricsBlock:`, `setTaskDidCompleteBlock:`).
     public var completed: (@Sendable (SessionTask, TaskMetrics, SessionError?) -> Void)?
 
-    /// No hooks.
+    /// Creates a configuration without hooks.
     public init() {}
 }
 
@@ -46,19 +46,19 @@ public struct Redirect: Sendable {
 }
 
 extension Redirect: CustomStringConvertible {
-    /// Both URLs without their queries, which may be secret.
+    /// The method and both URLs without their queries, which may be secret.
     public var description: String { "\(ShownText(from)) redirects to \(method) \(ShownText(to))" }
 }
 
 /// The decision about a redirect.
 public enum RedirectChoice: Sendable {
-    /// It is followed.
+    /// Follow the redirect.
     case follow
-    /// It is the response.
+    /// Return the redirect as the response.
     case pass
-    /// The task fails with this reason.
+    /// Fail the task with this reason.
     case refuse(String)
-    /// This request replaces it, with nothing of the redirected one.
+    /// Send this request instead, with nothing of the redirected one.
     case replace(HTTPRequest)
 }
 
@@ -66,15 +66,15 @@ public enum RedirectChoice: Sendable {
 public struct AuthenticationChallenge: Sendable, Hashable {
     /// One of the challenge's schemes.
     public struct Offer: Sendable, Hashable {
-        /// In lower case: `basic`, `digest`.
+        /// The scheme in lower case: `basic`, `digest`.
         public let scheme: String
-        /// As the server wrote it; nil: none.
+        /// The realm as the server wrote it; nil: none.
         public let realm: String?
     }
 
     /// The requested URL.
     public let url: String
-    /// In the server's order. The strongest of Basic and Digest is answered.
+    /// The offers in the server's order. The strongest of Basic and Digest is answered.
     public let offers: [Offer]
 }
 
@@ -85,10 +85,10 @@ extension AuthenticationChallenge: CustomStringConvertible {
 
 /// The decision after a response's head.
 public enum ResponseDisposition: Sendable, Hashable {
-    /// It continues.
+    /// Continue the task.
     case allow
-    /// The task is cancelled.
+    /// Cancel the task.
     case cancel
-    /// Its body goes to this file, as with ``SessionManager/downloadTask(for:to:)``.
+    /// Write the body to this file, as with ``SessionManager/downloadTask(for:to:)``.
     case becomeDownload(to: String)
 }

@@ -25,7 +25,7 @@ struct SessionRouting: Sendable {
     /// For a decision of a hook.
     let patience: Duration
     let longestBody: Int
-    /// Of the bodies being collected.
+    /// Most bytes of the bodies being collected.
     let longestBodies: Int
     let redirectLimit: Int
 

@@ -4,23 +4,23 @@ import Synchronization
 /// One task of a ``SessionManager``: NSURLSessionTask. Made suspended; ``resume()``, or waiting for its ``result()``,
 /// begins it. Thread-safe. A task of an ended session fails with ``SessionError/invalidated``.
 public final class SessionTask: Sendable {
-    /// As NSURLSessionTaskState has it.
+    /// The state of a task, as NSURLSessionTaskState.
     public enum State: Sendable, Hashable {
-        /// Bytes may move.
+        /// Data may be transferred.
         case running
-        /// Not begun, or stopped by ``SessionTask/suspend()``.
+        /// The task has not begun, or was stopped by ``SessionTask/suspend()``.
         case suspended
-        /// Cancelled, and about to end.
+        /// The task was cancelled, and is about to end.
         case canceling
-        /// Its result is known.
+        /// The task has ended; its result is known.
         case completed
     }
 
-    /// What a completed task received.
+    /// The result of a completed task.
     public struct Result: Sendable {
         /// The final response, with the metrics of the task.
         public let response: HTTPResponse
-        /// Without the content codings that the session asked for; empty for a download and a stream.
+        /// The body without the content codings that the session requested; empty for a download and a stream.
         public let body: [UInt8]
         /// A download's path.
         public let file: String?
@@ -34,9 +34,9 @@ public final class SessionTask: Sendable {
 
     typealias Outcome = Swift.Result<Result, SessionError>
 
-    /// Unique in the session, from 1.
+    /// The task's number, unique in the session, from 1.
     public let id: UInt64
-    /// Before any redirect.
+    /// The original request, before any redirect.
     public let request: HTTPRequest
     let purpose: Purpose
     private let runner: any TaskRunner
@@ -62,7 +62,7 @@ public final class SessionTask: Sendable {
     /// The current state.
     public var state: State { shared.withLock { $0.state } }
 
-    /// Begins it, or continues after ``suspend()``. Harmless otherwise.
+    /// Begins the task, or continues it after ``suspend()``. Otherwise does nothing.
     public func resume() {
         let begins: Bool? = shared.withLock { shared in
             guard shared.state == .suspended else { return nil }
@@ -85,7 +85,7 @@ public final class SessionTask: Sendable {
         tell(.suspend)
     }
 
-    /// Ends it with ``SessionError/cancelled``, unless it has completed.
+    /// Ends the task with ``SessionError/cancelled``, unless it has completed.
     public func cancel() {
         let hasBegun: Bool? = shared.withLock { shared in
             guard shared.state == .running || shared.state == .suspended else { return nil }
@@ -101,7 +101,7 @@ public final class SessionTask: Sendable {
         if !runner.perform(order, for: self) { complete(.failure(.invalidated)) }
     }
 
-    /// Waits for the end; begins it if needed. Cancelled with the waiting Swift task.
+    /// Waits for the task's end, and begins it if needed. Cancelling the waiting Swift task cancels it.
     public func result() async throws(SessionError) -> Result {
         let outcome = await withTaskCancellationHandler {
             if shared.withLock({ !$0.hasBegun }) { resume() }
@@ -171,15 +171,15 @@ public final class SessionTask: Sendable {
     }
 }
 
-/// How much of a task's bodies has moved: NSProgress of AFNetworking's uploads and downloads.
+/// The progress of a task's bodies: NSProgress of AFNetworking's uploads and downloads.
 public struct TransferProgress: Sendable, Hashable {
     /// Bytes of the request's body that were sent; it decreases when the body is sent again.
     public internal(set) var sent: UInt64 = 0
-    /// In all; nil: unknown, or no body.
+    /// The length of the request's body; nil: unknown, or no body.
     public internal(set) var sentTotal: UInt64?
     /// Bytes of the response's body that have arrived.
     public internal(set) var received: UInt64 = 0
-    /// In all, by Content-Length; nil: unknown.
+    /// The length of the response's body, by Content-Length; nil: unknown.
     public internal(set) var receivedTotal: UInt64?
 
     init() {}

@@ -1,23 +1,24 @@
 import PinproxyEventLoop
 import PinproxySession
 
-/// NSURLSessionTaskMetrics. Instants are durations since ``SessionTask/resume()`` began the task.
+/// The metrics of a task: NSURLSessionTaskMetrics. Instants are durations since ``SessionTask/resume()`` began the
+/// task.
 public struct TaskMetrics: Sendable, Hashable {
     /// One request over one connection: NSURLSessionTaskTransactionMetrics. Redirects, challenges, retries add others.
     public struct Transaction: Sendable, Hashable {
-        /// Of the server, or of the parent proxy: `192.0.2.1:443`.
+        /// The address of the server, or of the parent proxy: `192.0.2.1:443`.
         public var remoteAddress: String { remote.description }
-        /// This end: `192.0.2.7:51234`; nil once the connection is closed.
+        /// The local address: `192.0.2.7:51234`; nil once the connection is closed.
         public var localAddress: String? { local?.description }
-        /// As ALPN names it: `http/1.1`.
+        /// The protocol's ALPN name: `http/1.1`.
         public let networkProtocol: String
-        /// The connection had been used before.
+        /// Whether the connection had been used before.
         public let isReused: Bool
-        /// Of the name look-up; nil for a reused connection, as the next two.
+        /// The duration of name resolution; nil for a reused connection, as the next two.
         public let nameLookup: Duration?
-        /// Of the TCP connection.
+        /// The duration of the TCP connection attempt.
         public let connect: Duration?
-        /// Of the TLS handshake; nil without TLS.
+        /// The duration of the TLS handshake; nil without TLS.
         public let tls: Duration?
         /// When the connection was ready.
         public let began: Duration
@@ -31,17 +32,17 @@ public struct TaskMetrics: Sendable, Hashable {
         private let local: SocketAddress?
     }
 
-    /// In order; at most the first 32, and the last.
+    /// The requests sent, in order; at most the first 32, and the last.
     public internal(set) var transactions: [Transaction] = []
     /// The last response's status, if one began.
     public internal(set) var status: Int?
-    /// Followed redirects.
+    /// The number of followed redirects.
     public internal(set) var redirects = 0
     /// Bytes of the last request, with its head.
     public internal(set) var sent: UInt64 = 0
     /// Bytes of the last response, with its head if it was delivered.
     public internal(set) var received: UInt64 = 0
-    /// From the beginning to the end.
+    /// The duration from the beginning to the end.
     public internal(set) var duration: Duration = .zero
 
     init() {}

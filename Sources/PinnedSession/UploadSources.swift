@@ -56,7 +56,7 @@ private func openFiles(
 }
 
 extension UploadSource {
-    /// POST, PUT and PATCH without a body say so (RFC 9110 section 8.6).
+    /// POST, PUT and PATCH without a body have a Content-Length of 0 (RFC 9110 section 8.6).
     func bodyLength(for method: MethodName) -> BodyLength {
         if isEmpty { return ["POST", "PUT", "PATCH"].contains(method.description) ? .known(0) : .none }
         return length.map { .known(UInt64($0)) } ?? .unknown

@@ -5,8 +5,8 @@ public import PinnedSession
 // URLRequest and HTTPURLResponse of FoundationNetworking, for programs that have them already.
 
 extension HTTPRequest {
-    /// A request with the URL, method, fields, body, cookie handling, cache policy and time-out of a URLRequest. The
-    /// default time-out, 60 seconds, leaves the session's. Other properties have no effect: see `SessionConfiguration`.
+    /// A request with the URL, method, fields, body, cookie handling, cache policy and timeout of a URLRequest. The
+    /// default timeout, 60 seconds, leaves the session's. Other properties have no effect: see `SessionConfiguration`.
     /// - Throws: `SessionError.invalidRequest` for a missing URL, a field that the session writes itself, or an
     ///   `httpBodyStream`, which can't be sent again.
     public init(_ request: URLRequest) throws(SessionError) {
@@ -42,7 +42,7 @@ extension HTTPRequest {
 }
 
 extension HTTPResponse {
-    /// Status, URL and fields as Foundation has them: values of a field that repeats are joined.
+    /// The response as an `HTTPURLResponse`: the values of a repeated field are joined.
     public var urlResponse: HTTPURLResponse? {
         guard let url = URL(string: url) else { return nil }
         var values: [String: String] = [:]

@@ -39,7 +39,7 @@ package final class NetworkMonitor: SocketHandler {
     private struct Followed {
         let target: ReachabilityTarget
         var filter = StatusFilter()
-        /// Of a host; nil: not known.
+        /// The addresses of a host; nil: not known.
         var addresses: [IPAddress]?
         var noSuchHost: String?
         var isLookingUp = false

@@ -14,7 +14,7 @@ struct NetworkState: Equatable {
     var links: [CInt: LinkRecord] = [:]
     var addresses: [AddressRecord] = []
     var routes: [IPAddress: RouteAnswer] = [:]
-    /// Of the links of routes, and the links below these.
+    /// Marks of the links of routes, and of the links below these.
     var marks: [CInt: LinkMarks] = [:]
 
     /// The internet: a.root-servers.net. Only its route is looked up, with rules (ip-rule(8)); nothing is sent.

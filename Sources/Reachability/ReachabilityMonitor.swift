@@ -14,7 +14,7 @@ import Synchronization
 /// The status is unknown until monitoring has begun, and again after a stop. The monitor reports a first status, then
 /// each change once, in order, as soon as it has lasted 200 ms. It may be restarted. While it runs, it has a thread.
 public final class ReachabilityMonitor: Sendable {
-    /// What is watched.
+    /// The watched target.
     public let target: ReachabilityTarget
     private let shared = Mutex(Shared())
 

@@ -2,7 +2,7 @@
 
 /// Whether a target can be reached, and how.
 ///
-/// The original's four statuses: unknown (−1), not reachable (0), via WWAN (1, ``isReachableViaWWAN``), via WiFi (2,
+/// AFNetworking's four statuses: unknown (−1), not reachable (0), via WWAN (1, ``isReachableViaWWAN``), via WiFi (2,
 /// ``isReachableViaWiFi``: any link that isn't cellular; ``NetworkLink/kind`` names it).
 ///
 /// "Reachable" says that the kernel has a route over a link that carries, and an address to send from. It doesn't say
@@ -20,11 +20,11 @@ public enum ReachabilityStatus: Sendable, Hashable {
         if case .reachable(let paths) = self { paths.first } else { nil }
     }
 
-    /// Over any link.
+    /// Whether it is reachable over any link.
     public var isReachable: Bool { path != nil }
-    /// Reachable, and a connection may go over a cellular link.
+    /// Whether it is reachable, and a connection may go over a cellular link.
     public var isReachableViaWWAN: Bool { path?.link.kind == .cellular }
-    /// Reachable over WiFi or another link that isn't cellular.
+    /// Whether it is reachable over WiFi or another link that isn't cellular.
     public var isReachableViaWiFi: Bool { isReachable && !isReachableViaWWAN }
 
     /// Whether `other` is no change of status: another reason for being unreachable, or a further path.
@@ -91,7 +91,7 @@ public enum UnreachableReason: Sendable, Hashable, CustomStringConvertible {
     package var isIsolation: Bool { self == .noLink || self == .noAddress }
 }
 
-/// The way of packets out of this machine.
+/// The route of packets out of this machine.
 public struct NetworkPath: Sendable, Hashable, CustomStringConvertible {
     /// The outgoing link.
     public let link: NetworkLink
@@ -115,11 +115,11 @@ public struct NetworkPath: Sendable, Hashable, CustomStringConvertible {
 
 /// A network interface.
 public struct NetworkLink: Sendable, Hashable {
-    /// As ip-link(8) shows it.
+    /// The name, as shown by ip-link(8).
     public let name: String
     /// The kernel's number.
     public let index: Int
-    /// What it is made of.
+    /// The kind of link.
     public let kind: LinkKind
 
     package init(name: String, index: Int, kind: LinkKind) {
@@ -131,7 +131,7 @@ public struct NetworkLink: Sendable, Hashable {
 
 /// The kind of a link, by the kernel.
 public enum LinkKind: String, Sendable, Hashable, CaseIterable {
-    /// Ethernet and its like.
+    /// Ethernet or similar.
     case wired
     /// WiFi.
     case wireless
@@ -143,16 +143,16 @@ public enum LinkKind: String, Sendable, Hashable, CaseIterable {
     case tunnel
     /// A switch within this machine, as containers have it.
     case bridge
-    /// None of these, or not known.
+    /// Another kind, or not known.
     case other
 }
 
 /// One change of a target's status.
 public struct ReachabilityChange: Sendable, Hashable {
-    /// What is watched.
+    /// The watched target.
     public let target: ReachabilityTarget
-    /// What held before.
+    /// The previous status.
     public let from: ReachabilityStatus
-    /// What holds now.
+    /// The new status.
     public let to: ReachabilityStatus
 }

@@ -2,16 +2,16 @@ internal import FoundationEssentials
 
 /// A name and a password, as Basic (RFC 7617) and Digest (RFC 7616) use them.
 public struct Credentials: Sendable, Hashable {
-    /// Not empty, without a colon or control characters.
+    /// The user name: not empty, without a colon or control characters.
     public let user: String
-    /// Not empty, without control characters.
+    /// The password: not empty, without control characters.
     public let password: Secret
 
     /// - Throws: what is wrong with one of them; it never shows the password.
     public init(user: String, password: Secret) throws(InvalidValue) {
         guard !user.isEmpty else { throw InvalidValue("the user is empty") }
         guard !user.utf8.contains(UInt8(ascii: ":")) else {
-            // What follows the colon may be the password.
+            // The text after the colon may be the password.
             throw InvalidValue("the user contains a colon, which would end the name (RFC 7617)")
         }
         guard !user.utf8.contains(where: \.isControl) else {

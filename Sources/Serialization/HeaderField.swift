@@ -1,4 +1,4 @@
-/// The name of a header field that a rule may set or remove, in any case.
+/// The name of a request header field that may be set or removed, in any case.
 ///
 /// Fields of the connection or the framing (RFC 9110 section 7.6.1, RFC 9112 section 6) are refused, since they would
 /// allow request smuggling. So is Host, since it determined the policy.
@@ -12,14 +12,14 @@ public struct HeaderName: Sendable, Hashable, CustomStringConvertible {
         guard !text.isEmpty else { throw InvalidValue("the name of a field is empty") }
         guard text.first != ":" else {
             throw InvalidValue(
-                "\(text) is a pseudo field of HTTP/2, which the proxy writes itself; a rule can't change it")
+                "\(text) can't be changed: it is an HTTP/2 pseudo-header field, made from the method and the URL")
         }
         guard text.utf8.allSatisfy(\.isTokenCharacter) else {
             throw InvalidValue("\"\(text)\" is not a field name; it may contain letters, digits and !#$%&'*+-.^_`|~")
         }
         folded = text.lowercased()
         description = text
-        if let reason = Self.reasonAgainst(folded) { throw InvalidValue("\(text) \(reason); a rule can't change it") }
+        if let reason = Self.reasonAgainst(folded) { throw InvalidValue("\(text) can't be changed: \(reason)") }
     }
 
     private init(valid name: String) {
@@ -37,12 +37,12 @@ public struct HeaderName: Sendable, Hashable, CustomStringConvertible {
 
     private static func reasonAgainst(_ name: String) -> String? {
         switch name {
-        case "host": "names the host that the policy was chosen for"
-        case "content-length", "transfer-encoding", "trailer": "is part of the framing, which the proxy writes itself"
+        case "host": "it follows the URL"
+        case "content-length", "transfer-encoding", "trailer": "it is part of the framing"
         case "connection", "keep-alive", "te", "upgrade", "http2-settings":
-            "is hop-by-hop: it belongs to one connection and is not forwarded"
-        case "expect": "is settled between client, proxy and server while the exchange is under way"
-        case _ where name.hasPrefix("proxy-"): "is between a client and its proxy, and never reaches the server"
+            "it is hop-by-hop, and is not forwarded"
+        case "expect": "the expectation is handled for each connection"
+        case _ where name.hasPrefix("proxy-"): "it is meant for a proxy, and never reaches the server"
         default: nil
         }
     }
@@ -86,7 +86,7 @@ public struct HeaderValue: Sendable, Hashable, CustomStringConvertible {
         if case .secret = content { true } else { false }
     }
 
-    /// For display: a secret is masked.
+    /// The value for display: a secret is masked.
     public var description: String {
         switch content {
         case .open(let text): text
@@ -95,7 +95,7 @@ public struct HeaderValue: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// A header field that a rule sets.
+/// A header field to send.
 public struct HeaderField: Sendable, Hashable {
     /// The field's name.
     public let name: HeaderName

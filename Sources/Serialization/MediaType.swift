@@ -29,9 +29,9 @@ public struct MediaType: Sendable, Hashable, CustomStringConvertible {
 
 /// The media types that a response may have: `application/json`, `image/*`, `*/*`, without parameters.
 public struct MediaRange: Sendable, Hashable, CustomStringConvertible {
-    /// In lower case; nil is any.
+    /// The type in lower case; nil: any.
     public let type: String?
-    /// Nil: any (`image/*`).
+    /// The subtype; nil: any (`image/*`).
     public let subtype: String?
 
     /// - Throws: if it isn't `type/subtype` or `type/*`.

@@ -12,7 +12,7 @@ public struct MethodName: Sendable, Hashable, CustomStringConvertible {
             throw InvalidValue("methods are written in capitals: \(text.uppercased())")
         }
         guard text != "CONNECT" else {
-            throw InvalidValue("CONNECT opens a tunnel; rules don't apply to it")
+            throw InvalidValue("CONNECT can't be used here: it opens a tunnel")
         }
         description = text
     }

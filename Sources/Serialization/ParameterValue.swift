@@ -4,9 +4,9 @@
 public indirect enum ParameterValue: Sendable, Hashable {
     /// A key with its value.
     public struct Pair: Sendable, Hashable {
-        /// Once in its dictionary.
+        /// The key, unique in its dictionary.
         public let key: String
-        /// What it is.
+        /// The value.
         public let value: ParameterValue
 
         /// A key with its value.
@@ -16,29 +16,29 @@ public indirect enum ParameterValue: Sendable, Hashable {
         }
     }
 
-    /// In the order of sending; no key twice.
+    /// A dictionary with unique keys, in the order of sending.
     case dictionary([Pair])
-    /// In order.
+    /// An array, in order.
     case array([ParameterValue])
-    /// Without an order. A query repeats its key for each; JSON and property lists can't express it.
+    /// An unordered set. A query repeats its key for each element; JSON and property lists can't express it.
     case set(Set<ParameterValue>)
-    /// A text.
+    /// A string.
     case string(String)
-    /// In the original digits, by the grammar of JSON (RFC 8259 section 6).
+    /// A number in its original digits, by the grammar of JSON (RFC 8259 section 6).
     case number(String)
-    /// A truth value.
+    /// A Boolean.
     case bool(Bool)
     /// No value; in a query, a key without `=`.
     case null
 
-    /// From a dictionary without an order: sorted by key, so that the same parameters give the same bytes.
+    /// Creates a dictionary sorted by key, so that equal parameters give equal bytes.
     public init(sorting dictionary: [String: ParameterValue]) {
         self = .dictionary(
             dictionary.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
                 .map { Pair(key: $0.key, value: $0.value) })
     }
 
-    /// What a dictionary has under that key; nil for anything else.
+    /// The value of a dictionary for that key; nil for anything else.
     public subscript(key: String) -> ParameterValue? {
         guard case .dictionary(let pairs) = self else { return nil }
         return pairs.first { $0.key == key }?.value

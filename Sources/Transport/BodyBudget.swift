@@ -113,7 +113,7 @@ package final class BodyReservation: Sendable {
         return true
     }
 
-    /// The same for another body, perhaps shorter.
+    /// Changes the reservation for another body, perhaps shorter.
     package func resize(to count: Int) -> Bool {
         let surplus = bytes - Self.rounded(count)
         guard surplus > 0 else { return grow(to: count) }

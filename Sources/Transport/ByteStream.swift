@@ -255,7 +255,7 @@ package final class ByteStream: SocketHandler {
     }
 
     /// Releases memory between messages.
-    package func rest() {
+    package func releaseBuffers() {
         if layer == .tls { tls!.releaseBuffers() }
     }
 

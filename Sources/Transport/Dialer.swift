@@ -75,7 +75,7 @@ package final class Dialer {
         }
     }
 
-    /// Also tries these. Call it after `start`.
+    /// Adds addresses to try. Call it after `start`.
     package func add(_ addresses: [SocketAddress], moreToCome: Bool) {
         guard completion != nil else { return }
         perform(algorithm.add(addresses, moreToCome: moreToCome))

@@ -7,7 +7,7 @@ package final class SlabPool {
     /// Free slabs kept.
     private static let keptFree = 64
 
-    /// Where heads are written before they are put into a buffer.
+    /// A scratch buffer for heads.
     // Used by HTTP1Outlet.begin alone; what writes a head there begins no other message.
     @exclusivity(unchecked) package var headScratch: [UInt8] = []
 

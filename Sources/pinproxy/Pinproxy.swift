@@ -33,7 +33,7 @@ enum Main {
         }
     }
 
-    /// What this program runs of itself is no command of its users: neither the help nor a manual page shows it.
+    /// Internal commands of this program are in neither the help nor the manual pages.
     private static func command() throws -> any ParsableCommand {
         let arguments = Array(CommandLine.arguments.dropFirst())
         if arguments.first == ExecProxy.configuration.commandName {

@@ -16,9 +16,9 @@ import Testing
         /// When the last one ended.
         let ended = Atomic<UInt64>(0)
         /// The shortest pause between two searches, in nanoseconds.
-        let shortestRest = Mutex(UInt64.max)
+        let shortestPause = Mutex(UInt64.max)
         /// The pauses between searches.
-        let rests = Mutex<[UInt64]>([])
+        let pauses = Mutex<[UInt64]>([])
     }
 
     /// - Parameter nanoseconds: the processor time of a search.
@@ -28,9 +28,9 @@ import Testing
                 looks.some.add(1, ordering: .relaxed)
                 return SocketHolders()
             }
-            let rest = MonotonicTime.now().nanoseconds - looks.ended.load(ordering: .relaxed)
-            looks.shortestRest.withLock { $0 = min($0, rest) }
-            if looks.ended.load(ordering: .relaxed) > 0 { looks.rests.withLock { $0.append(rest) } }
+            let pause = MonotonicTime.now().nanoseconds - looks.ended.load(ordering: .relaxed)
+            looks.shortestPause.withLock { $0 = min($0, pause) }
+            if looks.ended.load(ordering: .relaxed) > 0 { looks.pauses.withLock { $0.append(pause) } }
             looks.whole.add(1, ordering: .relaxed)
             let until = Self.spent() + nanoseconds
             while Self.spent() < until {}
@@ -58,7 +58,7 @@ import Testing
         if case .found(let processes, _) = peer.processes { processes.first?.id } else { nil }
     }
 
-    @Test func aBurstIsLookedForTogetherAndWhoeverDecidesWaitsForNobodysRest() throws {
+    @Test func searchesForABurstTogetherAndForADecisionWithoutAPause() throws {
         let loop = try EventLoop()
         let looks = Looks()
         // The next search would come after ten seconds at the earliest.
@@ -82,7 +82,7 @@ import Testing
         #expect(looks.some.load(ordering: .relaxed) == 1)
     }
 
-    @Test func whoOnlyWantsToKnowWaitsUntilTheLastLookIsPaidFor() throws {
+    @Test func aSearchForTheLogWaitsLongerThanTheLastOneTook() throws {
         let loop = try EventLoop()
         let looks = Looks()
         let inquiry = try inquiry(looks, nanoseconds: 5_000_000)
@@ -96,7 +96,7 @@ import Testing
         ask()
         loop.run()
         #expect(answers == [1, 2, 3])
-        #expect(looks.shortestRest.withLock { $0 } >= 500_000_000)
+        #expect(looks.shortestPause.withLock { $0 } >= 500_000_000)
     }
 
     /// A user with many decisions has to wait; another one doesn't.
@@ -120,7 +120,7 @@ import Testing
         loop.run()
         #expect(Set(answers) == [1, 2, 3, 4])
         #expect(looks.whole.load(ordering: .relaxed) == 3)
-        #expect(looks.rests.withLock { $0 }.map { $0 >= 200_000_000 } == [false, true])
+        #expect(looks.pauses.withLock { $0 }.map { $0 >= 200_000_000 } == [false, true])
     }
 
     /// No search is made as long as the queue is kept busy.
@@ -149,7 +149,7 @@ import Testing
         #expect(refused.isEmpty)
         ask(1)
         ask(2)
-        #expect(refused == ["1: 1024 connections of user 1 wait to be looked for"])
+        #expect(refused == ["1: 1024 connections of user 1 wait for a process search"])
         goesOn.signal()
     }
 }

@@ -26,7 +26,7 @@ import Testing
             file: Self.file, logger: Logger(label: "log") { _ in lines.handler }, run: { queue.async(execute: $0) })
         let loop = try EventLoop()
         var answers: [UserVerifier.Ruling] = []
-        // Nobody gets more than a share, and four users fill the queue.
+        // No user gets more than a share, and four users fill the queue.
         let (share, total) = (UserVerifier.longestOfOne, UserVerifier.longestQueue)
         for (user, count) in [(1, share + 3), (2, share), (3, share), (4, share), (5, 1)] as [(UInt32, Int)] {
             for number in 0..<count {

@@ -7,7 +7,7 @@ import Testing
     /// The warning that no proxy runs, which comes first.
     private func warning(_ bed: CommandBed, _ command: String) -> String {
         "pinproxy: no proxy is running with the state directory \(bed.path("state/pinproxy")), and nothing listens on "
-            + "127.0.0.1:1: what \(command) asks of it will fail; start it with pinproxy run\n"
+            + "127.0.0.1:1: requests of \(command) will fail; start it with pinproxy run\n"
     }
 
     private func bed() throws -> CommandBed {

@@ -43,7 +43,7 @@ import Testing
     }
 
     @Test func aPinLivesAsLongAsNothingElseDoes() throws {
-        // Neither matched lately, since nobody requested the host.
+        // Neither matched lately, since the host was not requested.
         let asleep = try bed {
             note(&$0, daysAgo: 60)
             count(&$0, .matched([LintTests.pins[0]]), daysAgo: 31)

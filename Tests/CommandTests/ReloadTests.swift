@@ -37,7 +37,7 @@ import Testing
         _ = try ProcessLock(state)
     }
 
-    /// Anybody may read the PID file, and so lock it. That doesn't keep a proxy out, and is reported.
+    /// Any user may read the PID file, and so lock it. That doesn't keep a proxy from starting, and is reported.
     @Test func nobodyElseLocksAProxyOut() throws {
         let bed = try CommandBed()
         try bed.write("pinproxy.pid", "1\n")
@@ -69,7 +69,7 @@ import Testing
         let outcome = try bed.configured("reload")
         #expect(outcome.code == 1)
         #expect(outcome.errors.contains("process \(bystander.processIdentifier)"), "\(outcome)")
-        #expect(outcome.errors.contains("nothing was asked of it"), "\(outcome)")
+        #expect(outcome.errors.contains("no request was sent"), "\(outcome)")
         #expect(bystander.isRunning)
         withExtendedLifetime(lock) {}
     }

@@ -84,7 +84,7 @@ import Testing
         #expect(
             outcome.errors.contains(
                 "process \(daemon.process.processIdentifier), which uses \(bed.path("state/pinproxy")), reads "
-                    + "\(bed.path("pinproxy.yaml")) and not other.yaml, so nothing was asked of it"), "\(outcome)")
+                    + "\(bed.path("pinproxy.yaml")) and not other.yaml, so no request was sent"), "\(outcome)")
         #expect(try !bed.run("status", "--json", "--config", "other.yaml").output.contains("last_reload"))
         // By another path to the same file.
         #expect(try bed.run("reload", "--config", "./state/../pinproxy.yaml").code == 78)

@@ -63,7 +63,7 @@ import Testing
         #expect(try names() == ["authority.key", "authority.pem"])
     }
 
-    /// Root's commands accept files private to the service's user, or to root. They accept nobody else's, and no open
+    /// Root's commands accept files private to the service's user, or to root. They accept no other user's, and no open
     /// ones.
     @Test(
         .enabled(if: isRoot, "needs root, to give files away"),

@@ -69,7 +69,7 @@ import Testing
         ("{listen: unix:a.sock, socket_group: nobody-of-that-name}", "there is no group \"nobody-of-that-name\""),
         (
             "{listen: 127.0.0.1:7468, token_file: nothing}",
-            "write the name of a file that holds the token, not the token"
+            "write the name of a file that contains the token, not the token"
         ),
     ])
     func whatIsWrongIsSaid(_ admin: String, _ cause: String) throws {

@@ -250,7 +250,7 @@ import Testing
         ("proxy: {htpp: [h2]}\n", "1:9: error: unknown key \"htpp\" in \"proxy\"; did you mean \"http\"?"),
         (
             "proxy: {allow_clients: [10.0.0.0/33]}\n",
-            "1:25: error: allow_clients: \"10.0.0.0/33\": what follows the slash must be a number from 0 to 32"
+            "1:25: error: allow_clients: \"10.0.0.0/33\": the text after the slash must be a number from 0 to 32"
         ),
         (
             "proxy: {allow_clients: [10.1.0.0/8]}\n",
@@ -314,8 +314,7 @@ import Testing
         (
             "authority: {name_constraints: ['*.a.test']}\n",
             """
-            1:32: error: name_constraints: \"*.a.test\" has a wildcard; a domain stands for itself and all names below \
-            it
+            1:32: error: name_constraints: \"*.a.test\" has a wildcard; a domain includes all names below it
             """
         ),
         (
@@ -431,7 +430,7 @@ import Testing
         (
             "upstream: {parent: http://p:0}\n",
             """
-            1:20: error: parent: what follows the last colon is not a port; write http://HOST:PORT or \
+            1:20: error: parent: the text after the last colon is not a port; write http://HOST:PORT or \
             http://USER:PASSWORD@HOST:PORT
             """
         ),
@@ -566,7 +565,7 @@ import Testing
                 pinproxy.yaml:6:1: error: unknown key \"bogus\"; known here: proxy, authority, upstream, timeouts, \
                 limits, cache, log, reachability, admin, pins, policy, telemetry
                 """,
-                "pins.yaml:2:12: error: match: “a b” holds a character that no host name has",
+                "pins.yaml:2:12: error: match: “a b” contains a character that host names can't have",
             ])
     }
 
@@ -601,7 +600,7 @@ import Testing
     @Test func saysThatTheFileIsMissing() throws {
         #expect(
             try ConfigurationBed().problems() == ["pinproxy.yaml: error: can't be read: No such file or directory"])
-        // Nobody writes to it; a reload that waited for it would hang the proxy.
+        // It has no writer; a reload that waited for it would hang the proxy.
         let bed = try ConfigurationBed()
         #expect(mkfifo(bed.path("pinproxy.yaml"), 0o600) == 0)
         #expect(bed.problems() == ["pinproxy.yaml: error: can't be read: not a regular file"])

@@ -198,8 +198,7 @@ import Testing
         (
             "hosts: [{match: a.test, pinning: public-key, pins: [\(pin)], allow_invalid_certificates: true}]\n",
             """
-            :1:135: warning: insecure: allow_invalid_certificates is true: the pins are all that tells this server \
-            from another
+            :1:135: warning: insecure: allow_invalid_certificates is true: only the pins authenticate the server
             """
         ),
         (
@@ -211,7 +210,7 @@ import Testing
             """
             :1:53: error: allow_invalid_certificates without pins leaves nothing that could prove the host's name; add \
             pins, or set validates_domain_name to false as well and accept anyone\nhosts.yaml:1:53: warning: insecure: \
-            allow_invalid_certificates is true: the pins are all that tells this server from another
+            allow_invalid_certificates is true: only the pins authenticate the server
             """
         ),
         (
@@ -239,9 +238,9 @@ import Testing
             2027-06-30, on_expiry: report}]\n
             """,
             """
-            :1:135: warning: insecure: allow_invalid_certificates is true: the pins are all that tells this server \
-            from another\nhosts.yaml:1:173: error: on_expiry is report, but with allow_invalid_certificates the pins \
-            are all that authenticates the server; write on_expiry: enforce or deny
+            :1:135: warning: insecure: allow_invalid_certificates is true: only the pins authenticate the server\n\
+            hosts.yaml:1:173: error: on_expiry is report, but with allow_invalid_certificates the pins \
+            alone authenticate the server; write on_expiry: enforce or deny
             """
         ),
         (

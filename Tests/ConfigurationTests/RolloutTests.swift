@@ -107,8 +107,8 @@ import Testing
         (
             "allow_invalid_certificates: true\n  stage: 10%",
             [
-                "6:10: error: stage: with allow_invalid_certificates the pins are all that "
-                    + "authenticates the server, so they are always enforced; remove it"
+                "6:10: error: stage: with allow_invalid_certificates the pins alone "
+                    + "authenticate the server, so they are always enforced; remove it"
             ]
         ),
     ])

@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// A server of somebody else's, that depends on pinproxy and on what such servers usually depend on: names of modules
+// Another project's server, which depends on pinproxy and on the usual packages of servers: names of modules
 // have to be one package's alone. ConsumerTests copy it, and `make test-library` builds and runs it.
 
 let package = Package(

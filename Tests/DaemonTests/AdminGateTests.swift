@@ -32,7 +32,7 @@ import Testing
         #expect(gate(hosts: ["own.example"]).objection(to: request(host: host), needing: .read) == nil)
     }
 
-    /// Requests of a browser that was lured here by somebody else's name.
+    /// Requests of a browser that another site's name led here (DNS rebinding).
     @Test(arguments: [
         "evil.test", "evil.test:7468", "127.0.0.1.evil.test", "localhost.evil.test", "sub.own.example", "", "a b",
         "127.1",

@@ -34,7 +34,7 @@ import Testing
         #expect(bench.asked.count == 3)
         for answer in bench.asked.dropLast() { answer() }
         bench.run(intervals: 20)
-        // One is stuck: nothing is reported, and nobody is asked again.
+        // One is stuck: nothing is reported, and no worker is asked again.
         #expect(bench.alive == 0 && bench.asked.count == 3)
     }
 

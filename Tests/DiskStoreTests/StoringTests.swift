@@ -84,7 +84,7 @@ import Testing
         #expect(try new.read(from: store) == new.body)
         #expect(bed.bodies.count == 1)
         #expect(store.status.records == 1)
-        // A reader of the old body reads it to its end; nobody else can.
+        // Only a reader that has the old body open reads it to its end.
         #expect(try reader.piece(from: 65536).count == 100_000 - 65536)
         #expect(throws: ReadingFailure.removed) { try Sample.read(old, from: store) }
         #expect(throws: StoringFailure.purged) { try store.update(old, head: [], metadata: []) }

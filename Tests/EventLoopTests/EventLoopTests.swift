@@ -116,7 +116,7 @@ import Testing
             }
         }
         source.wantsWrite = true
-        // Ready only after the first callback: work that defers more work must starve nobody.
+        // Ready only after the first callback: work that defers more work must not starve other sources.
         source.wantsRead = true
         send(1, to: pair.b)
         run(loop)

@@ -68,7 +68,7 @@ private final class Dnsmasq {
     private let process = Process()
 
     init(_ options: [String]) throws {
-        // Nobody else uses this address, so a port found free on it stays free.
+        // No other process uses this address, so a port found free on it stays free.
         let host = "127.\(UInt8.random(in: 1...254)).\(UInt8.random(in: 0...255)).\(UInt8.random(in: 1...254))"
         let port: UInt16
         do {

@@ -339,7 +339,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         #expect(fixture.server.questions == ["flying.test": 4, "known.test": 2])
     }
 
-    /// The old servers may be unreachable: nobody waits for them.
+    /// The old servers may be unreachable: a reload doesn't wait for them.
     @Test func aLookUpThatNobodyAnswersIsAskedAgainAfterAReloadAndEndsOnce() throws {
         var isSilent = true
         let fixture = try Fixture { _ in isSilent ? .silence : addresses("192.0.2.1") }

@@ -814,7 +814,7 @@ FAULTS = [
         "LibraryConnectionTests/othersWaitForTheirTurn",
     ),
     Fault(
-        "a request's own time-out is ignored",
+        "a request's own timeout is ignored",
         "PinnedSession/SessionRouting.swift",
         "timeout.map(terms(within:)) ?? terms",
         "PLANTED ? terms : timeout.map(terms(within:)) ?? terms",

@@ -2,7 +2,8 @@ import Glibc
 import PinproxySecurity
 import PinproxyTLS
 
-/// Certificates up to the verdict, with the evidence for them. Nobody has the keys of ``FixedChain``: only its leaf may
+/// Certificates up to the verdict, with the evidence for them. The keys of ``FixedChain`` were deleted: only its leaf
+/// may
 /// be accepted.
 enum Certificates {
     private static let name = ServerName(host: "a.test")

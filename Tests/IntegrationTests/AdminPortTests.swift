@@ -318,7 +318,7 @@ struct AdminPortTests {
             var crowd: [RawConnection] = []
             for number in 1...1000 {
                 guard let connection = try? RawConnection(port: admin.port) else { continue }
-                // Part of a request, or many requests with answers that nobody reads.
+                // Part of a request, or many requests with answers that aren't read.
                 let bytes =
                     number.isMultiple(of: 3)
                     ? "GET /st" : String(repeating: "GET /config HTTP/1.1\r\nHost: localhost\r\n\r\n", count: 50)

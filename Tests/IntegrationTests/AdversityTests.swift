@@ -64,7 +64,7 @@ struct AdversityTests {
         }
     }
 
-    /// Where the number of the process before stands there is room for this one's.
+    /// The file with the previous process's number has room for this one's.
     @Test(.enabled(if: NetworkBed.isAvailable, "needs root, to mount"))
     func aFullDiskIsNoReasonNotToBeFound() async throws {
         try await withTestBed { bed in

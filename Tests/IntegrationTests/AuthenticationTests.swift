@@ -84,7 +84,7 @@ struct CrowdedAuthenticationTests {
             #expect(answer["Proxy-Authenticate"] == nil)
             #expect(!answer.description.contains("wrong"), "\(answer)")
             let said = try await proxy.events.first("users.limit")
-            #expect(said["cause"] == "16 passwords of user \(geteuid()) are waiting to be compared", "\(said)")
+            #expect(said["cause"] == "16 passwords of user \(geteuid()) are waiting to be checked", "\(said)")
         }
     }
 

@@ -104,7 +104,7 @@ struct AuthorityRotationTests {
         }
     }
 
-    /// A database created by the installation is removed with it, unless somebody has added something.
+    /// A database created by the installation is removed with it, unless a user has added certificates.
     @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/certutil")), arguments: [false, true])
     func theRemovalLeavesNothingInTheBrowsersStores(hasOther: Bool) async throws {
         try await withTestBed { bed in

@@ -83,7 +83,7 @@ struct ClientMatrixTests {
 
     // MARK: docs/clients.md
 
-    /// What the page says of the versions that are installed here is what `pinproxy doctor` finds. With all programs
+    /// The page agrees with what `pinproxy doctor` finds for the versions installed here. With all programs
     /// the table is written.
     @Test func thePageIsCurrent() async throws {
         let bed = shared.bed
@@ -129,7 +129,7 @@ extension Run {
 private enum ClientPage {
     private static let path = "\(Documentation.repository)/docs/clients.md"
     private static let heading =
-        "| program | version | takes the proxy | trusts the authority | shows of a refusal | to be set besides |"
+        "| program | version | takes the proxy | trusts the authority | shows of a refusal | further settings |"
 
     static func row(_ report: ClientReport) -> String {
         func word(_ answer: Bool?) -> String { answer.map { $0 ? "yes" : "no" } ?? "–" }
@@ -137,7 +137,7 @@ private enum ClientPage {
             switch report.shows {
             case .reason: "the reason"
             case .status: "502"
-            case .nothing: "nothing of it"
+            case .nothing: "nothing"
             }
         let columns = [
             "`\(report.client)`", report.version, word(report.takesProxy), word(report.trustsAuthority),

@@ -136,7 +136,7 @@ struct ClockTests {
         }
     }
 
-    /// What a WebSocket carries isn't looked at until a reload.
+    /// A WebSocket's data isn't inspected until a reload.
     @Test func aReloadAfterTheDateEndsWhatWasReported() async throws {
         let date = Date(timeIntervalSinceNow: 10 * 86_400).formatted(.iso8601.year().month().day())
         try await withTestBed { bed in

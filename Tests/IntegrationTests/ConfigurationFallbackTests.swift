@@ -195,7 +195,7 @@ struct ConfigurationFallbackTests {
             }
             let run = try await run(bed, config: config)
             #expect(run.ending == .exited(78) && run.errors.contains(cause), "\(run)")
-            // What is wrong with the files comes first.
+            // The errors of the files come first.
             #expect(run.errors.contains(": error: "), "\(run)")
             withExtendedLifetime(shared) {}
         }

@@ -209,7 +209,7 @@ struct ControlSocketTests {
         }
     }
 
-    /// The socket's permissions keep others out. If somebody has relaxed them, the kernel's peer credentials do.
+    /// The socket's permissions keep other users out. If they were relaxed, the kernel's peer credentials do.
     @Test(.enabled(if: getuid() == 0, "needs root, to be another user")) func othersAreRefused() async throws {
         try await withTestBed { bed in
             let proxy = try await ProxyProcess(in: bed, trust: nil)

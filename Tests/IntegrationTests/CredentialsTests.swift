@@ -266,7 +266,7 @@ private enum CredentialsBed {
             in: bed,
             pins: "hosts:\n" + folders.map { entry($0) }.joined() + entry(CredentialsTests.digest)
                 + entry(CredentialsTests.nginx)
-                // Two algorithms are two fields in one to lighttpd, with a line end between them, over HTTP/2 as well.
+                // lighttpd sends two algorithms as one field with a line end in it, over HTTP/2 as well.
                 + entry(CredentialsTests.lighttpd, "secret", "", ", http: [http/1.1]")
                 + entry("wrong.test", "wrong") + entry("logged.test", "wrong")
                 + entry("plain.test", "secret", ", allow_http: true")

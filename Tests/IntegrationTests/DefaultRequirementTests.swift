@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// What the pin file asks of origins besides pins, in the running proxy: by `defaults` for a host that has
+/// Requirements of the pin file besides pins, in the running proxy: by `defaults` for a host that has
 /// no entry, and taken back by an entry.
 @Suite(.timeLimit(.minutes(5)))
 struct DefaultRequirementTests {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Out of descriptors, the proxy can't connect, and tells the client so. It blames neither a name server nor the
+/// Out of descriptors, the proxy can't connect, and says so to the client. It blames neither a name server nor the
 /// origin.
 @Suite(.timeLimit(.minutes(5)))
 struct DescriptorLackTests {
@@ -39,7 +39,7 @@ struct DescriptorLackTests {
 
     /// Idle connections are closed for an active client. The pooled one goes first, then clients that have long been
     /// silent.
-    @Test func whatRestsIsGivenUp() async throws {
+    @Test func closesIdleConnections() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed, sections: ["proxy": ["workers: 1"]])
             #expect(try await shared.curl(shared.plainURL + "/echo").succeeded)
@@ -49,7 +49,7 @@ struct DescriptorLackTests {
                 "prlimit", "--pid", "\(shared.proxy.process.identifier)", "--nofile=\(limit):\(limit)",
             ])
             try #require(run.succeeded, "\(run)")
-            let resting = try (1...60).map { _ in try RawConnection(to: shared.proxy) }
+            let idle = try (1...60).map { _ in try RawConnection(to: shared.proxy) }
             _ = try await shared.proxy.events.first("accept.failed")
             // Until the first ones have been idle for a second, an accepted client may find no descriptor left for its
             // origin.
@@ -60,7 +60,7 @@ struct DescriptorLackTests {
                     "GET http://\(authority)/echo HTTP/1.1\r\nHost: \(authority)\r\nConnection: close\r\n\r\n")
                 return try await client.response().status == 200
             }
-            #expect(try await resting.first?.receive().isEmpty == true)
+            #expect(try await idle.first?.receive().isEmpty == true)
             let event = try await shared.proxy.events.first("descriptors.lack")
             #expect(event["effect"] == "idle connections are closed", "\(event)")
         }

@@ -103,8 +103,9 @@ struct DoctorTests {
                 #expect(try await connection.response().status == 200)
                 held.append(connection)
             }
-            // Both ends of 32, and the clients' own; the proxy's end of others goes when it is used. What it opens to
-            // read something is closed again.
+            // The limit: both ends of 32, and the clients' own; the proxy's end of others closes when it is used. Files
+            // opened to
+            // read something are closed again.
             try await eventually("no more to be open") { try proxy.openDescriptors() <= before + 100 + 100 + 32 }
             let curl = try await bed.curl(via: proxy, ["-sS", "--retry", "0", "https://pinproxy.test/"])
             #expect(curl.succeeded && curl.output.hasPrefix("pinproxy answers"), "\(curl)")
@@ -130,7 +131,7 @@ struct DoctorTests {
         #expect(text.succeeded && text.output.contains("1 of 1 program work"), "\(text)")
     }
 
-    /// What the user has configured for a program holds.
+    /// A user's configuration of a program is kept.
     @Test func aProgramThatDoesNotTrustTheAuthority() async throws {
         let home = "home-\(UUID())"
         try bed.file(
@@ -214,7 +215,7 @@ struct DoctorTests {
 
     @Test func anUnknownProgramAndOneThatIsNotThere() async throws {
         let unknown = try await doctor("no\u{1B}such")
-        #expect(unknown.ending == .exited(2) && unknown.errors.contains("it knows curl, wget, "), "\(unknown)")
+        #expect(unknown.ending == .exited(2) && unknown.errors.contains("it can test curl, wget, "), "\(unknown)")
         #expect(!unknown.errors.contains("\u{1B}"), "\(unknown)")
         let missing = try await doctor("curl", environment: ["PATH": "/nowhere"])
         #expect(missing.ending == .exited(1) && missing.errors.contains("curl is not installed here"), "\(missing)")

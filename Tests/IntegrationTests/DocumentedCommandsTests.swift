@@ -57,7 +57,7 @@ struct DocumentedCommandsTests {
         }
     }
 
-    /// Signed policy, from a draft to taking it back. What a page about one machine has isn't there.
+    /// Signed policy, from a draft to taking it back, without the steps for one machine alone.
     @Test func thePageAboutSignedPolicyCanBeFollowed() async throws {
         let commands = try Documentation.commands(of: "docs/fleet.md").filter {
             $0.hasPrefix("pinproxy bundle ") || $0.contains("/srv/policy")
@@ -91,7 +91,7 @@ struct DocumentedCommandsTests {
         }
     }
 
-    /// The first five minutes with pinproxy. What the first commands set in the shell holds for all later ones.
+    /// The first five minutes with pinproxy. Variables set by the first commands apply to all later ones.
     @Test func theReadmeCanBeFollowed() async throws {
         let commands = try Documentation.commands(of: "README.md")
         let (make, shell, rest) = (commands.prefix(2), commands.dropFirst(2).prefix(2), commands.dropFirst(4))
@@ -137,7 +137,7 @@ struct DocumentedCommandsTests {
         }
     }
 
-    /// What `explain` prints of the example in the page about rules is what stands there.
+    /// `explain` prints for the example in the page about rules what the page shows.
     @Test func thePageAboutRulesCanBeFollowed() async throws {
         try await withTestBed { bed in
             let place = try await DocumentedPlace(bed)

@@ -59,7 +59,7 @@ struct DownloadTests {
         #expect(!shared.proxy.events.all("download.resume").isEmpty)
     }
 
-    /// What the download was begun with is of no use any more when it breaks off.
+    /// The download's first authorization is no longer valid when it is interrupted.
     @Test func newChallengesAreAnsweredOnTheWay() async throws {
         let length = 2_000_000
         let path = "/expires/600000/\(length)/whole"
@@ -154,7 +154,7 @@ struct DownloadTests {
     /// From both sides at one time: tasks are suspended and resumed while their downloads break off, a third of them is
     /// cancelled, and of another third the clients are killed. The others get all.
     @Test func downloadsAreControlledFromBothSides() async throws {
-        // More than the sockets on the way hold: nobody is through before all have begun, and somebody reads.
+        // More than the sockets' buffers hold: no download ends before all have begun.
         let length = 24_000_000
         var clients: [ChildProcess] = []
         for number in 0..<12 {

@@ -213,7 +213,7 @@ struct ExecAskingTests {
 
     // MARK: Runs that misbehave
 
-    /// A run that claims all of its user's connections learns their refusals, and nobody else's.
+    /// A run that claims all of its user's connections gets their refusals, and no others.
     @Test func aYesIsBelievedOfTheUsersOwnConnectionsAlone() async throws {
         try await withTestBed { bed in
             let proxy = try await ProxyProcess(

@@ -25,7 +25,7 @@ struct ExecIsolatedTests {
     }
 
     private func start(_ command: String...) async throws -> ChildProcess {
-        // Under another name: what the bed has started as pinproxy is a proxy.
+        // Under another name: the bed takes a process named pinproxy for a proxy.
         try await bed.start(
             ["env"] + bed.execArguments(["--isolated", "--explain-refusals=off"], command),
             environment: ProxyProcess.environment(in: bed))
@@ -62,7 +62,7 @@ struct ExecIsolatedTests {
         #expect(try await exec(PythonPeer.python, "-c", datagram).errors.contains("Network is unreachable"))
     }
 
-    /// Whatever the command shows, or drops: it is the door that the proxy knows.
+    /// The door identifies the command to the proxy, whatever credentials the command sends.
     @Test(arguments: [["--isolated"], ["--isolated", "--plain-url"], ["--isolated", "--explain-refusals=off"]])
     func theLoopbackOfThisMachineIsNotReached(options: [String]) async throws {
         try await withTestBed { bed in
@@ -168,7 +168,7 @@ struct ExecIsolatedTests {
         #expect(try bed.contents("isolated-seven") == "through\n")
     }
 
-    /// What a command has sent before it ended still arrives, though it doesn't wait for it.
+    /// Data that a command has sent before it ended still arrives, though it doesn't wait for that.
     @Test func theLastWordArrives() async throws {
         let line =
             """

@@ -5,7 +5,7 @@ import Testing
 /// Programs that make namespaces of several users, run by an ordinary user with `--isolated`.
 @Suite(.enabled(if: IsolationBed.isNestableForUsers, "needs root, buildah and uidmap"), .timeLimit(.minutes(5)))
 struct ExecNamespacesTests {
-    /// Gives nobody other numbers, seen by what follows alone.
+    /// Gives nobody other subordinate IDs, visible to later processes of this test alone.
     private func withNumbers(_ bed: TestBed) throws -> [String] {
         let file = try bed.file("numbers", "nobody:200000:65536\n", mode: 0o644)
         let script = "for name in subuid subgid; do mount --bind \"$0\" /etc/$name; done; exec \"$@\""

@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// `pinproxy exec` explains what the proxy refused for the command, and for nobody else.
+/// `pinproxy exec` explains the refusals of its command, and no others.
 @Suite(.sharedBed(ExecRefusalBed.prepare), .timeLimit(.minutes(5)))
 struct ExecRefusalTests {
     let shared: SharedBed

@@ -10,7 +10,7 @@ struct ExecStartTests {
         let roots = try TestRoots()
         let origin = try await PythonPeer.origin(in: bed, chain: roots.chain("right.test", "wrong.test"))
         let wrong = "hosts: [{match: wrong.test, pinning: public-key, pins: [\(String.wrongPin)]}]\n"
-        // The port is taken by somebody else.
+        // Another process has the port.
         try ProxyProcess.write(
             to: bed, folder: "proxy", pins: pins ?? wrong, trust: roots.write(to: bed),
             sections: [
@@ -43,7 +43,7 @@ struct ExecStartTests {
                 #expect(
                     run.told.count == 1 && run.told[0].contains("Certificate pinning failure for wrong.test"), "\(run)")
             }
-            // By then, and not some time later: what follows may be another proxy's start.
+            // By then, and not some time later: the next command may start another proxy.
             #expect(try await !isRunning(bed))
             #expect(try bed.contents("proxy/state/pinproxy/exec.log").contains("\"event\":\"pin.mismatch\""))
         }

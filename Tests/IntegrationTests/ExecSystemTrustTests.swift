@@ -170,7 +170,7 @@ struct ExecSystemTrustTests {
         #expect(run.succeeded && run.output == "/etc/ssl/certs/pinproxy-0.pem", "\(run)")
     }
 
-    /// ssh takes included settings from root or its user, and in a namespace of users root is nobody.
+    /// ssh takes included settings from root or its user, and in a user namespace root appears as nobody.
     @Test(
         .enabled(
             if: IsolationBed.isAvailableToUsers && FileManager.default.fileExists(atPath: "/usr/bin/ssh"),

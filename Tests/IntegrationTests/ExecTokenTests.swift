@@ -189,7 +189,7 @@ struct ExecTokenTests {
         }
     }
 
-    /// Invalid requests to the run socket are answered, and take nobody's place.
+    /// Invalid requests to the run socket are answered, and occupy no place.
     @Test func theSocketOfRunsBearsAnything() async throws {
         try await withTestBed { bed in
             let proxy = try await ProxyProcess(in: bed, trust: nil)

@@ -299,7 +299,7 @@ struct ExecTransparentTests {
         #expect(run.output == "\(IsolationBed.address)\n\(IsolationBed.address)", "\(run)")
     }
 
-    /// The socket at which they are asked for answers to a run that is under way, and to nobody else.
+    /// The socket answers questions for names only to a current run.
     @Test func namesAreForRuns() async throws {
         func ask(_ request: String) async throws -> RawResponse {
             let connection = try RawConnection(path: bed.path("proxy/state/pinproxy/runs.sock"))

@@ -35,7 +35,7 @@ struct FairShareTests {
             }
             #expect(answers(many, "503") == 24, "\(many.output.lines)")
             let said = try await proxy.events.first("users.limit")
-            #expect(said["cause"] == "16 passwords of user 65534 are waiting to be compared", "\(said)")
+            #expect(said["cause"] == "16 passwords of user 65534 are waiting to be checked", "\(said)")
             let refused = try await proxy.events.first("exchange")
             #expect(
                 refused["status"] == "503"

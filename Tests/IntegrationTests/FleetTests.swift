@@ -26,7 +26,7 @@ struct FleetTests {
                 lines.append("    stats socket \(bed.path("haproxy.sock")) mode 600 level admin")
             case "bind": lines.append("    bind \(address):\(ports.proxy)")
             case "server":
-                // The first stands for all.
+                // The first represents all.
                 guard !lines.contains(where: { $0.hasPrefix("    server ") }) else { continue }
                 let options = line.split(separator: " ").dropFirst(3).joined(separator: " ")
                 for (number, member) in members.enumerated() {
@@ -213,7 +213,7 @@ struct FleetTests {
         }
     }
 
-    /// The checks heed `/readyz`, not just whether somebody listens.
+    /// The checks use `/readyz`, and not only a connection.
     @Test func whoIsNotReadyGetsNoClients() async throws {
         try await withTestBed { bed in
             let network = LoopbackAddress.network()

@@ -2,7 +2,8 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// `session.redirects: follow` across origins: nobody gets through the proxy what the place that he asked isn't allowed
+/// `session.redirects: follow` across origins: no client gets through the proxy what the origin that it asked isn't
+/// allowed
 /// to read, and no place gets what was meant for another.
 @Suite(.sharedBed(FollowedOriginBed.prepare), .timeLimit(.minutes(5)))
 struct FollowedOriginTests {
@@ -53,7 +54,7 @@ struct FollowedOriginTests {
                 run.output.hasPrefix("HTTP/1.1 200 ") && run.output.contains("Pinproxy-Location"), "\(location): \(run)"
             )
         }
-        // A place that was named says no more than others where it leads.
+        // A redirect to a named place is logged no further than others.
         let onwards = RuleBed.answer("x", "HTTP/1.1 302 F\r\nLocation: \(url("unnamed"))\r\nContent-Length: 0\r\n\r\n")
         let run = try await curl(["-i", redirect(to: url("second", onwards))])
         #expect(
@@ -200,7 +201,7 @@ struct FollowedOriginTests {
         #expect(part.values("Range") == [] && part.values("If-Range") == [], "\(part)")
     }
 
-    /// The way back to the first origin, after another: none of the client's own fields come back.
+    /// Back to the first origin, after another: the client's dropped fields are not restored.
     @Test func theWayBackIsAbroadToo() async throws {
         let back = RuleBed.answer(
             "x", "HTTP/1.1 302 F\r\nLocation: \(url("first", "/received/back"))\r\nContent-Length: 0\r\n\r\n")

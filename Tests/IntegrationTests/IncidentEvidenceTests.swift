@@ -43,7 +43,7 @@ struct IncidentEvidenceTests {
         }
     }
 
-    /// Without a log of requests nobody has looked for the client before.
+    /// Without a request log the client's process hasn't been looked up before.
     @Test(arguments: ["intercept", "verify-tunnel"])
     func theClientIsFoundWithoutALogOfRequests(action: String) async throws {
         try await withTestBed { bed in

@@ -37,7 +37,7 @@ struct InstallTests {
                 signer.contains("ExecStart=/opt/proxy/bin/pinproxy signer --config /opt/etc/pinproxy/pinproxy.yaml\n"),
                 "\(signer)")
             _ = try bed.contents("root/opt/proxy/lib/sysusers.d/pinproxy.conf")
-            // Of instances: the same but for what is theirs.
+            // The units of instances differ only in their own names.
             let instance = try bed.contents("root/opt/proxy/lib/systemd/system/pinproxy@.service")
             #expect(
                 instance.contains(

@@ -75,7 +75,7 @@ struct InterceptionAuthorityTests {
         }
     }
 
-    /// With a limited authority's key nobody can impersonate another server: OpenSSL rejects the certificate.
+    /// A limited authority's key can't impersonate other servers: OpenSSL rejects the certificate.
     @Test func aLimitedAuthorityIsOnlyGoodForItsNames() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(

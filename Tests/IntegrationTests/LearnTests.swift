@@ -131,7 +131,7 @@ struct LearnTests {
             let learned = try await bed.pinproxy("learn")
             #expect(learned.output.contains("match: new.test:\(bed.originPort)"), "\(learned)")
             #expect(!learned.output.contains("match: other.test"), "\(learned)")
-            // Nobody else may read which hosts were visited.
+            // No other user may read which hosts were visited.
             let file = bed.bed.path("proxy/state/pinproxy/chains.json")
             #expect(try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? Int == 0o600)
 

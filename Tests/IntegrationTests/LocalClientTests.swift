@@ -182,7 +182,7 @@ struct LocalClientTests {
         }
     }
 
-    /// A control group of systemd's name and shape: what a unit is to the kernel.
+    /// A control group with systemd's name and layout, as the kernel shows a unit.
     @Test(.enabled(if: Unit.isPossible, "control groups can't be made here"))
     func unitsAreToldApart() async throws {
         let unit = try Unit()
@@ -258,7 +258,7 @@ struct LocalClientTests {
     }
 
     /// A connection to the origin is shared between clients; who may use the host is not.
-    @Test func aConnectionAtRestIsNoPass() async throws {
+    @Test func anIdleConnectionGrantsNoAccess() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(
                 bed, pins: Self.entry("users: [root]"), sections: ["proxy": ["workers: 1"]])

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// `limits.minimum_rate`: bodies that drip are cut, and bodies that pause aren't. No other time-out is short enough to
+/// `limits.minimum_rate`: bodies that drip are cut, and bodies that pause aren't. No other timeout is short enough to
 /// end them.
 @Suite(.timeLimit(.minutes(5)))
 struct MinimumRateTests {

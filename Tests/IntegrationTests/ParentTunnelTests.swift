@@ -71,7 +71,7 @@ struct ParentTunnelTests {
                 heard += String(decoding: some, as: UTF8.self)
             }
             #expect(heard == "SSH-2.0-OpenSSH_9.2\r\n")
-            // Where the proxy itself speaks TLS, nobody may speak before the ClientHello.
+            // If the proxy itself speaks TLS, no byte may precede the ClientHello.
             let intercepted = try await proxy.connect(to: "192.0.2.8:443")
             #expect(intercepted.status == 502, "\(intercepted)")
         }

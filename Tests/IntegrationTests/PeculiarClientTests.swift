@@ -76,7 +76,7 @@ struct PeculiarClientTests {
         ])
         #expect(!run.succeeded)
         let line = try await shared.proxy.events.first("exchange") {
-            $0["cause"]?.contains("speaks TLS with this port") == true
+            $0["cause"]?.contains("uses TLS on this port") == true
         }
         #expect(line["status"] == "400" && line["cause"]?.contains("proxy.tls") == true, "\(line)")
     }

@@ -87,7 +87,7 @@ struct PinCommandTests {
     @Test func theLocalAuthorityVouchesForNoOrigin() async throws {
         let shared = try sharedBed()
         let bed = shared.bed
-        // An origin behind a chain of the proxy's own authority, which somebody added to the trust.
+        // An origin with a chain of the proxy's own authority, which a user added to the trust.
         let authority = shared.proxy.authority
         try bed.file("own/pinproxy.yaml", "upstream: {trust: [\(authority)]}\npins: null\n")
         let chain = try bed.contents("proxy/state/pinproxy/authority.pem")

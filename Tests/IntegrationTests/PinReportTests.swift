@@ -147,7 +147,7 @@ struct PinReportTests {
         }
     }
 
-    /// The trust anchors still apply: nobody else gets the reports.
+    /// The trust anchors still apply: no other server gets the reports.
     @Test func aCollectorThatIsNotTrustedGetsNothing() async throws {
         try await withTestBed { bed in
             let stranger = try TestRoots("Stranger").leaf("collector.test")

@@ -132,7 +132,7 @@ struct PolicyBundleTests {
         }
     }
 
-    /// The same file again, or just a new timestamp, reloads nothing. A bundle doesn't apply a file that somebody is
+    /// The same file again, or just a new timestamp, reloads nothing. A bundle doesn't apply a file that a user is
     /// editing.
     @Test func filesThatWereChangedWaitForTheirReload() async throws {
         try await withTestBed { bed in
@@ -145,7 +145,7 @@ struct PolicyBundleTests {
             try await bed.make("timestamp", bed.file, "--expires", "6d")
             try await bed.sign("timestamp", "policy")
             try bed.serve()
-            // Half written, and read by nobody.
+            // Half written, and not read.
             try bed.bed.file("proxy/pins.yaml", "hosts:\n  - {match: api.test, act")
             // The interval is at least ten seconds: it is awaited once.
             let kept = bed.bed.path("proxy/state/pinproxy/policy.json")
@@ -227,7 +227,7 @@ struct PolicyBundleTests {
         }
     }
 
-    /// The pins of the server's own entry apply. A silent server delays nobody.
+    /// The pins of the server's own entry apply. A silent server delays no client.
     @Test func theServerIsPinned() async throws {
         try await withTestBed { bed in
             let bed = try await SignedPolicyBed(bed)

@@ -103,7 +103,7 @@ struct ProxyProtocolTests {
         }
     }
 
-    /// A header can name loopback: that makes nobody a local program.
+    /// A header can name loopback: that makes no client a local program.
     @Test func aNamedLoopbackAddressIsNotThisMachine() async throws {
         try await withTestBed { bed in
             let front = try await Bed(

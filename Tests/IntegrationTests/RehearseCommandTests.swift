@@ -191,7 +191,7 @@ struct RehearseCommandTests {
 
             try ProxyProcess.write(to: bed.bed, folder: "proxy", pins: "hosts: []\n", trust: bed.trust)
             let none = try await rehearse(bed)
-            #expect(none.ending == .exited(78) && none.errors.contains("policy isn't written there"), "\(none)")
+            #expect(none.ending == .exited(78) && none.errors.contains("policy isn't set there"), "\(none)")
         }
     }
 

@@ -38,7 +38,7 @@ struct RetryTests {
         }
     }
 
-    @Test func aRequestIsSentTwiceAtMostHoweverManyConnectionsRest() async throws {
+    @Test func sendsARequestAtMostTwiceHoweverManyConnectionsAreIdle() async throws {
         let (status, count, wasNew) = try await deaths(idle: 4, method: "GET")
         #expect(status == 502)
         #expect(count == 2)

@@ -74,7 +74,7 @@ struct RevocationListIssuerTests {
         }
     }
 
-    /// A list by an authority that only shares the name protects nobody, and a message says so.
+    /// A list by an authority that only shares the name gives no protection, and a message says so.
     @Test func aNamesake() async throws {
         try await withTestBed { bed in
             let own = try HeldCertificate.selfSigned(.root("Corp Root").validToday)

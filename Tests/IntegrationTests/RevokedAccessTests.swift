@@ -2,8 +2,8 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// A reload that takes back what a connection was opened by, its user, its client or its host, ends the
-/// connection: what can still be judged at its next request, and what is carried unread at once.
+/// A reload that withdraws the permission of a connection, by its user, its client or its host, ends the
+/// connection: at its next request, or at once if its bytes are forwarded unread.
 @Suite(.timeLimit(.minutes(5)))
 struct RevokedAccessTests {
     /// What a reload does to the users' file.

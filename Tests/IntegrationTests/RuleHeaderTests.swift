@@ -77,7 +77,7 @@ struct RuleHeaderTests {
         #expect(!"\(run)".contains(Self.password) && !"\(run)".contains(Self.token), "\(run)")
     }
 
-    /// To the port of the https origin: nobody speaks plain HTTP there.
+    /// To the port of the https origin, which doesn't speak plain HTTP.
     @Test func anInsecureURLGoesOutOverTLS() async throws {
         let url = "http://\(OriginBed.name):\(shared.originPort)/received/upgraded"
         let run = try await received(url)

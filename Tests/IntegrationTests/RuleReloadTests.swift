@@ -7,7 +7,7 @@ struct RuleReloadTests {
     /// Each request follows the old or the new rules, and its response is checked by the same ones.
     @Test func eachExchangeIsOfOneSetOfRules() async throws {
         try await withTestBed { bed in
-            // The field set by the rules tells which ones apply. Its response is JSON under one, and refused under the
+            // The field set by the rules shows which ones apply. Its response is JSON under one, and refused under the
             // other.
             func pins(_ name: String, _ serializer: String) -> String {
                 RuleBed.pins(

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What a peer sent in confidence stays private: no log line, no answer of the proxy and nothing on standard error
+/// Secrets of a peer stay private: no log line, no answer of the proxy and nothing on standard error
 /// quotes a URL's user information or query, or a header's value.
 @Suite(.timeLimit(.minutes(5)))
 struct SecretTests {

@@ -130,7 +130,7 @@ struct SharedFetchTests {
         return try #require(Int(line.dropFirst(10)))
     }
 
-    /// The response belonged to the client that left; nobody else gets it.
+    /// The response belonged to the client that left; no other client gets it.
     @Test(arguments: ["Set-Cookie=a%3Db", "Cache-Control=private"]) func whatWasForOneWhoLeftIsForNobody(
         field: String
     )

@@ -71,7 +71,7 @@ struct ShutdownTests {
 
     /// A tunnel has no known end, so an idle one is closed and holds nothing up.
     @Test(arguments: ["tunnel", "verify-tunnel", "intercept"])
-    func whatHasBeenConnectedAndRestsHoldsNothingUp(action: String) async throws {
+    func idleTunnelsDoNotDelayTheEnd(action: String) async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(
                 bed, pins: "defaults: {action: \(action)}\n",

@@ -135,7 +135,7 @@ struct SignerTests {
         }
     }
 
-    /// It has as many as there are descriptors for. The log has one line at the beginning, and one at the end.
+    /// It accepts as many as it has descriptors for. The log has one line at the beginning, and one at the end.
     @Test func moreConnectionsThanItMayHaveWait() async throws {
         try await withSigner(launcher: ["/usr/bin/prlimit", "--nofile=100:100"]) { shared, _, events in
             let path = shared.bed.path("proxy/signer.sock")

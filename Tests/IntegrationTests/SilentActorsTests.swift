@@ -53,7 +53,7 @@ struct SilentActorsTests {
             _ = try await origin.events.first("silent")
             try await shared.servesOthers()
             let run = try await answer
-            // Either the proxy's error, or a body that can't pass as complete, but not curl's time-out.
+            // Either the proxy's error, or a body that can't pass as complete, but not curl's timeout.
             let status = run.output.split(separator: "\r\n").last { $0.hasPrefix("HTTP/1.1 ") }?.split(separator: " ")[
                 1]
             if status == "200" || status == nil {
@@ -150,7 +150,7 @@ struct SilentActorsTests {
             case .tunnel, .handshake:
                 try await client.send("CONNECT \(shared.authority) HTTP/1.1\r\nHost: \(shared.authority)\r\n\r\n")
                 #expect(try await client.response().status == 200)
-                // On a busy machine the proxy's time-out may have expired.
+                // On a busy machine the proxy's timeout may have expired.
                 if beginning == .handshake { try? await client.send([0x16, 3, 1, 0x02, 0, 1, 0, 1, 0xfc, 3, 3]) }
             case .response:
                 try await client.send("GET http://\(host)/large/100000000 HTTP/1.1\r\nHost: a\r\n\r\n")

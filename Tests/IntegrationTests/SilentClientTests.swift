@@ -8,7 +8,7 @@ struct SilentClientTests {
         case beforeTheTunnelsHandshake, withinTheTunnelsHandshake, beforeTheFrontsHandshake, withinTheFrontsHandshake
         case withinTheResponse
 
-        /// The time-out under test, as short as a busy machine allows. The others keep their defaults.
+        /// The timeout under test, as short as a busy machine allows. The others keep their defaults.
         fileprivate var timeout: String {
             switch self {
             case .fromTheBeginning, .withinTheHead, .withinTheBody, .withinTheResponse: "idle_client: 2s"

@@ -7,7 +7,7 @@ struct SilentOriginTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let stage: PythonPeer.Stage
         var isSecure = true
-        /// The time-out under test, as short as a busy machine allows. The others keep their defaults.
+        /// The timeout under test, as short as a busy machine allows. The others keep their defaults.
         let timeout: String
         let outcome: Outcome
 

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Nobody reads the log, or not fast enough. The proxy continues, and then says what is missing.
+/// The log isn't read, or not fast enough. The proxy continues, and then says what is missing.
 @Suite(.timeLimit(.minutes(5)))
 struct StalledLogTests {
     /// More lines than the pipe holds, or than its reader has seen.

@@ -258,9 +258,9 @@ struct StatusPageTests {
             }
             let refused = try await admin.ask("GET", "/events")
             #expect(
-                refused.status == 503 && refused.body.contains("8 watchers of user \(geteuid()) get events already"),
-                "\(refused)")
-            // A watcher that reads learns of a refusal; the others delay nobody.
+                refused.status == 503
+                    && refused.body.contains("8 watchers of user \(geteuid()) already receive events"), "\(refused)")
+            // A watcher that reads gets a refusal; the others delay no one.
             #expect(try await proxy.connect(to: "a b:1").status == 400)
             var heard = ""
             while !heard.contains("http_request_error") {

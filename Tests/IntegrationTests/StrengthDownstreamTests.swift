@@ -208,7 +208,7 @@ struct StrengthDownstreamTests {
 
     @Test(arguments: Door.allCases)
     func aProgramGetsNoRenegotiation(at door: Door) async throws {
-        // s_client takes an R from its terminal; a pipe that never ends stands in for one.
+        // s_client takes an R from its terminal; a pipe that never ends replaces one.
         let terminal = shared.bed.path("terminal-\(door)")
         let client = (["exec", "openssl", "s_client", "-tls1_2"] + door.clientOptions(shared)).joined(separator: " ")
         let run = try await shared.bed.run([

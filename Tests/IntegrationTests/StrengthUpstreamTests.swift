@@ -27,7 +27,7 @@ struct WeakOrigin: Sendable, CustomTestStringConvertible {
         WeakOrigin("only-p192", "ECDHE on P-192 only", "none of the offered ciphers"),
     ]
 
-    /// What servers, or somebody in between, send without being asked for it.
+    /// Unsolicited messages of servers, or of a machine in the middle.
     static let scripts = [
         WeakOrigin("ssl2", "answers with SSL 2.0 (DROWN)", "does not speak TLS"),
         WeakOrigin("ssl3", "chooses SSL 3.0 (POODLE)", "no tls version", alert: 70),
@@ -148,7 +148,7 @@ struct StrengthUpstreamTests {
         try await withTestBed { bed in
             let roots = try TestRoots()
             let chain = try roots.chain("again.test")
-            // s_server takes commands from its terminal; a pipe that never ends stands in for one.
+            // s_server takes commands from its terminal; a pipe that never ends replaces one.
             let terminal = bed.path("terminal")
             let server = try await bed.start(
                 [

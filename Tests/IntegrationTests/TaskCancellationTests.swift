@@ -93,7 +93,7 @@ struct TaskCancellationTests {
 
     @Test func aConnectThatWaitsIsTold() async throws {
         try await withTestBed { bed in
-            // The kernel accepts the connection, and nobody speaks TLS on it.
+            // The kernel accepts the connection, but no server answers the TLS handshake.
             let listener = try ListeningSocket()
             let shared = try await OriginBed.prepare(bed)
             let connection = try RawConnection(to: shared.proxy)

@@ -160,7 +160,7 @@ struct TrustTests {
         let shared = try sharedBed()
         #expect(try await shared.proxy.connect(to: "127.0.0.1:\(shared.originPort)").status == 200)
         #expect(try await shared.proxy.connect(to: "[::1]:\(shared.secondOriginPort)").status == 200)
-        // Without brackets nobody can tell the port from the last group.
+        // Without brackets the port is indistinguishable from the last group.
         #expect(try await shared.proxy.connect(to: "::1:\(shared.secondOriginPort)").status == 400)
         for target in ["https://127.0.0.1:\(shared.originPort)", "https://[::1]:\(shared.secondOriginPort)"] {
             let run = try await shared.bed.run(

@@ -84,7 +84,7 @@ struct UnaskedAnswerTests {
             answer("free", Self.part("Content-Type: multipart/byteranges; boundary=x\r\n")),
         ])
         #expect(several.output.hasPrefix("HTTP/1.1 206 "), "\(several)")
-        // Of what the rules ask for nobody else has heard.
+        // No one but the origin knows of the Range that the rules add.
         let ofRule = try await curl(["-i", answer("ranged", Self.part("Content-Range: bytes 0-3/10\r\n"))])
         #expect(ofRule.output.hasPrefix("HTTP/1.1 206 "), "\(ofRule)")
         let without = try await curl([

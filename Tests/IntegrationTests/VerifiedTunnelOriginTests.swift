@@ -188,7 +188,7 @@ struct VerifiedTunnelOriginTests {
             let total = try #require(origin.events.all("received").last { $0["connection"] == "2" }?["total"])
             let release = try RawConnection(port: origin.port)
             try await release.send("GO")
-            // What was held comes now, and the client's Finished may be close behind.
+            // The held bytes arrive now, and the client's Finished may follow closely.
             _ = try await origin.events.first("received") { event in
                 event["connection"] == "2" && Int(event["total"] ?? "") ?? 0 > Int(total) ?? 0
             }

@@ -5,7 +5,7 @@ import Testing
 /// certificate's key, before the client gets a byte of its answer.
 @Suite(.timeLimit(.minutes(5)))
 struct VerifiedTunnelProofTests {
-    /// The right chain, which is public, with a signature of somebody else's; or of the right key's, in another
+    /// The right chain, which is public, with a signature by another key; or by the right key, in another
     /// handshake.
     @Test(arguments: ["key=other", "key=pinned,random=old"])
     func aCopiedChainIsRefused(forgery: String) async throws {
@@ -76,7 +76,7 @@ struct VerifiedTunnelProofTests {
         }
     }
 
-    /// Static RSA: nothing is signed. SHA-1: anybody's, sooner or later.
+    /// Static RSA: nothing is signed. SHA-1: signatures can be forged.
     @Test(arguments: [
         ("AES128-GCM-SHA256", [], "doesn't sign the key exchange"),
         ("ECDHE-RSA-AES128-GCM-SHA256:@SECLEVEL=0", ["-sigalgs", "RSA+SHA1"], "not accepted (0x0201)"),

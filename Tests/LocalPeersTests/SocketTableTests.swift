@@ -90,7 +90,7 @@ import Testing
     @Test func isNotMisledByAPortThatIsUsedAgain() throws {
         let table = try SocketTable()
         let listener = try listen()
-        // The system assigns clients ports on 127.0.0.1, so nobody else gets this address's ports.
+        // The system assigns clients ports on 127.0.0.1, so no other process gets this address's ports.
         let first = try connect(to: listener, from: SocketAddress(ip: #require(IPAddress("127.77.0.1")), port: 0))
         let source = first.source
         var now = linger(l_onoff: 1, l_linger: 0)

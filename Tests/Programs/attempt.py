@@ -61,7 +61,7 @@ class Attempt:
         output = self.log.read_text(errors="replace")
         requests = self.site.requests[self.host][before:]
         works = bool(requests) and self.has_got(output, requests) and self.is_well(status)
-        told = [line for line in output.splitlines() if line.startswith("pinproxy: ") and "(said once)" not in line]
+        told = [line for line in output.splitlines() if line.startswith("pinproxy: ") and "(shown once)" not in line]
         problem = "" if (self.folder / "ready").exists() else "its set-up failed"
         if any("pinproxy" not in via for _, _, via in requests):
             problem = "its requests bypassed the proxy"

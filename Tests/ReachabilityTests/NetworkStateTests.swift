@@ -58,7 +58,7 @@ import Testing
         #expect(state.machine == .reachable([eth0("fe80::1", "2001:db8:1:2::/64")]))
     }
 
-    /// A connection might use it, and nobody could rule that out.
+    /// A connection might use it: that can't be ruled out.
     @Test func whatMayBeCellularIs() {
         var state = wired()
         state.routes[Self.internet4] = route(2, via: "192.0.2.1", from: "192.0.2.7")

@@ -107,7 +107,7 @@ import Testing
         #expect(ledger.incidents.open.map(\.id) == [id], "that was another chain")
         ledger.accepted(try verdict(one), of: "api.test", port: 443, at: now)
         #expect(ledger.incidents.open.isEmpty)
-        // Acceptance by a policy is nobody's consent: a new refusal is news.
+        // Acceptance by a policy is not an acknowledgement: a new refusal is reported.
         _ = ledger.note(try IncidentChains.sighting(one), at: now + 1)
         #expect(ledger.incidents.open.map(\.id) == [id])
         #expect(log.events.suffix(3) == ["incident.open", "incident.acknowledged", "incident.open"])

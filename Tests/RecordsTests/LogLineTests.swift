@@ -87,7 +87,7 @@ import Testing
         #expect(lines.last?.hasSuffix("\\u0001\\u0001\"}") == true)
     }
 
-    /// What a client puts into a path must not begin another line, close its quotes, or reach the terminal as a
+    /// A path from a client must not begin another line, close its quotes, or reach the terminal as a
     /// command.
     @Test(arguments: [
         ("a\nb", #"a\nb"#), ("\r\t", #"\r\t"#), ("\u{1B}[31m", #"\u001b[31m"#), ("\u{7F}", #"\u007f"#),

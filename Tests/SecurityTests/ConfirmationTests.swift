@@ -181,7 +181,7 @@ import Testing
         #expect(isAccepted || verdict.refusal?.kind == "trust: lifetimeTooLong")
     }
 
-    /// The configuration refuses such settings; a policy that has them anyway accepts nobody.
+    /// The configuration refuses such settings; a policy that has them anyway accepts no server.
     @Test(arguments: [
         SecurityPolicy(
             allowsInvalidCertificates: true, validatesDomainName: false,

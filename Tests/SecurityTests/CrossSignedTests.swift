@@ -61,7 +61,7 @@ import Testing
         #expect(try !evaluate(policy, presented(issuer)).isAccepted)
     }
 
-    /// Rule 1: certificates that are merely appended, or that reach no anchor, form no chain.
+    /// Rule 1: certificates that are only appended, or that reach no anchor, form no chain.
     @Test func aWayThatDoesNotVerifyLendsNoPin() throws {
         let pin = PinSet([try old.keyPin()])
         let policy = SecurityPolicy(mode: .publicKey, pins: pin)

@@ -72,7 +72,7 @@ import Testing
         #expect(checks.first { $0.name == .name }?.lines == ["api.test against the certificate's api.test"])
     }
 
-    /// An unrelated list protects nobody here, and a check that was not made has not passed.
+    /// An unrelated list doesn't protect this host, and a check that was not made has not passed.
     @Test func issuersThatNoListIsForAreNamed() throws {
         let chains = try Chains()
         func check(_ lists: HeldCertificate..., policy mode: PinningMode = .none, invalid: Bool = false) throws -> Check

@@ -22,12 +22,12 @@ import Testing
 
     @Test(arguments: [
         ("", "the name of a field is empty"), ("a b", "is not a field name"), ("X-A:", "is not a field name"),
-        ("X\r\nY", "is not a field name"), ("ä", "is not a field name"), (":authority", "is a pseudo field of HTTP/2"),
-        ("Host", "names the host that the policy was chosen for"), ("hOsT", "a rule can't change it"),
+        ("X\r\nY", "is not a field name"), ("ä", "is not a field name"), (":authority", "HTTP/2 pseudo-header field"),
+        ("Host", "it follows the URL"), ("hOsT", "hOsT can't be changed"),
         ("Content-Length", "part of the framing"), ("Transfer-Encoding", "part of the framing"),
         ("Trailer", "part of the framing"), ("Connection", "hop-by-hop"), ("Keep-Alive", "hop-by-hop"),
         ("TE", "hop-by-hop"), ("Upgrade", "hop-by-hop"), ("HTTP2-Settings", "hop-by-hop"),
-        ("Expect", "settled between"),
+        ("Expect", "for each connection"),
         ("Proxy-Connection", "never reaches the server"), ("Proxy-Authorization", "never reaches the server"),
         ("proxy-anything", "never reaches the server"),
     ])

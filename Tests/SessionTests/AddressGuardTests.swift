@@ -109,7 +109,7 @@ import Testing
     @Test(arguments: [
         ("127.0.0.1", ClientPlace.thisMachine), ("127.9.9.9", .thisMachine), ("::1", .thisMachine),
         ("::ffff:127.0.0.1", .thisMachine), ("192.0.2.1", .elsewhere), ("2001:db8::1", .elsewhere),
-        // Anybody may come from one of these.
+        // Any host may have one of these.
         ("64:ff9b::7f00:1", .elsewhere), ("2002:7f00:1::1", .elsewhere), ("::ffff:0:127.0.0.1", .elsewhere),
         ("::127.0.0.1", .elsewhere), ("2001:db8::5efe:127.0.0.1", .elsewhere),
     ])

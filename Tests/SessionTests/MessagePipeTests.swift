@@ -158,7 +158,7 @@ struct Unexpected: Error { let text: String }
                 #expect(Array(arrived.dropFirst(Passage.written.count)) == passage.sent)
             }
             #expect(line.outlet.carried == UInt64(arrived.count) && line.pipe.isComplete)
-            line.pipe.rest()
+            line.pipe.releaseBuffer()
             #expect(line.wires.slabs.inUse == 0)
         }
     }

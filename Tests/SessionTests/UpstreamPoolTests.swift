@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test func beyondTheBoundOfAllOriginsTheOneThatHasRestedLongestGoesWhoseverItIs() throws {
+    @Test func closesTheLongestIdleOfAllOriginsBeyondTheLimit() throws {
         let pool = UpstreamPool(capacity: 4)
         let a = try (0..<2).map { _ in try park(key("a.test"), in: pool) }
         let b = try (0..<2).map { _ in try park(key("b.test"), in: pool) }
@@ -278,7 +278,7 @@ import Testing
     }
 
     @Test func connectionsOfAnEarlierNetworkAreNotUsedAgain() throws {
-        let resting = try park(key())
+        let idle = try park(key())
         let origin = bench.pool.origin(for: key())
         /// The network changes while the connection is in use.
         func used() throws -> CInt {
@@ -290,7 +290,7 @@ import Testing
             return end
         }
         let end = try used()
-        #expect(isClosed(resting))
+        #expect(isClosed(idle))
         #expect(isClosed(end))
         #expect(bench.pool.idleCount == 0)
         // Connections made afterwards are kept, even to the same origin.
@@ -298,7 +298,7 @@ import Testing
         #expect(!isClosed(fresh))
         #expect(bench.pool.idleCount == 1)
         bench.pool.close()
-        for end in [resting, end, fresh] { close(end) }
+        for end in [idle, end, fresh] { close(end) }
     }
 
     @Test func aClosedPoolClosesWhatIsGivenBack() throws {

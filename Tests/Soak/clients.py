@@ -15,11 +15,11 @@ PROXY = ("127.0.0.1", 7467)
 REFUSED_HOSTS = ["wrong.test", "denied.test", "pinned.test", "nowhere.free.test"]
 #: The share of HTTP/2 among connections inside TLS. Half of all exchanges are inside TLS.
 HTTP2 = 0.5
-#: More than all time-outs and retries of the proxy.
+#: More than all timeouts and retries of the proxy.
 PATIENCE = 120
 #: Seconds of lateness of the trial's own programs from which a time-out isn't blamed on the proxy.
 LATE = 2
-#: The log's texts for time-outs, and for data that an HTTP/2 peer doesn't read in time.
+#: The log's texts for timeouts, and for data that an HTTP/2 peer doesn't read in time.
 CAUSE = re.compile('"cause":"([^"]*)"')
 TIMED_OUT = re.compile(
     "timed out|timeouts[.]|within [0-9]|no answer|nothing moved|nothing for too long|sent nothing|took nothing"

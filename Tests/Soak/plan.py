@@ -57,7 +57,7 @@ BROKEN = {
 REFUSED = {"garbage", "head-over", "bad-json", "bad-length", "loop", "reset", "reset-head", "silent"}
 NEVER_WHOLE = REFUSED | {"reset-body", "cut-length", "cut-chunks", "cut-ended", "stall", "bad-chunk"}
 
-#: Seconds of silence from an origin: longer than the proxy's time-outs.
+#: Seconds of silence from an origin: longer than the proxy's timeouts.
 SILENCE = 15
 AUTHORIZATION = "Basic " + base64.b64encode(b"soak:soak-password").decode()
 

@@ -90,7 +90,7 @@ class Lane:
         print(
             f"{self.name}: {clients.count:,} exchanges: {clients.right:,} right, {clients.refused:,} refused, "
             f"{clients.broken:,} visibly broken, {clients.left:,} left by their clients; "
-            f"{clients.late.total():,} time-outs while the trial itself was late: {dict(clients.late)}; troubles "
+            f"{clients.late.total():,} timeouts while the trial itself was late: {dict(clients.late)}; troubles "
             f"{trouble.done}; "
             f"{origin.reports:,} reports; {proxy.policy.version} bundles in {proxy.policy.looks:,} polls; "
             f"{names.asked:,} names queried; private memory in the last life {proxy.memories} KiB; "

@@ -183,7 +183,7 @@ def an_upgrade_with_a_broken_pin_file_refuses_nobody(machine):
     pins(machine, "hosts: 1\n")
     said = under_load(machine, "dpkg --install --force-confold /root/pinproxy.deb > /root/upgrade 2>&1")
     contains(machine("cat /root/upgrade").stdout, "/etc/pinproxy/pins.yaml:1:")
-    contains(machine("cat /root/upgrade").stdout, "this version refuses the configuration")
+    contains(machine("cat /root/upgrade").stdout, "this version rejects the configuration")
     contains(machine("pinproxy status", check=True).stdout, "WARNING: the configuration was refused at the start")
     equal(machine(f"stat -c '%U %a' {STATE}/configuration.json", check=True).stdout, "pinproxy 600\n")
     [fallback] = events(machine, "config.fallback")

@@ -65,7 +65,7 @@ import Testing
             AnchorsError.unreadable(path: "x.pem", .system(ENOENT)).description == "x.pem: No such file or directory")
     }
 
-    /// Nobody writes to this pipe: waiting for it would never end.
+    /// This pipe has no writer: waiting for it would never end.
     @Test func aPipeIsNotWaitedFor() throws {
         let pipe = "\(directory)/a.pem"
         #expect(mkfifo(pipe, 0o600) == 0)

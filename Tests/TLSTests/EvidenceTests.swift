@@ -120,7 +120,7 @@ import Testing
         withExtendedLifetime(evidence) {}
     }
 
-    /// Evidence that nobody judges, here an invalid OCSP response, doesn't prevent a connection.
+    /// Evidence that isn't checked, here an invalid OCSP response, doesn't prevent a connection.
     @Test(arguments: versions)
     func withoutConfirmEvidenceIsIgnored(_ version: TLSVersion) throws {
         let evidence = ServerEvidence(response: [1, 2])

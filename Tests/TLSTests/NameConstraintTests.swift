@@ -128,7 +128,7 @@ import Testing
         let wildcard = try Self.leaf(["*.example.test"], [], excluded, false, true)
         #expect(
             try Self.failure(wildcard, .dns("foo.example.test"))?.message
-                == "certificate breaks the name constraints of CN=Issuer: its wildcard *.example.test stands for "
+                == "certificate breaks the name constraints of CN=Issuer: its wildcard *.example.test matches "
                 + "bar.example.test too, which is excluded (CN=Leaf)")
         let exact = try Self.leaf(["bar.example.test"], [], excluded, false, true)
         #expect(

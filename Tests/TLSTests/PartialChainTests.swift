@@ -71,7 +71,7 @@ import Testing
         #expect(try failure(leaf, [issuer], to: [middle], name: "other.test")?.reason == .nameMismatch)
     }
 
-    /// A refusal by an authority above stands, since that is trusted too.
+    /// A revocation by an authority above applies, since that is trusted too.
     @Test func refusalsFromAboveStand() throws {
         let excluding = try HeldCertificate.selfSigned(
             .root("Excluding").with { $0.extensions = [("2.5.29.30", true, PathTests.excluding)] })

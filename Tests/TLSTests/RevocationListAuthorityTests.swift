@@ -99,7 +99,7 @@ import Testing
         for both in [[list, own], [own, list]] { #expect(try failure(both)?.reason == .revoked) }
     }
 
-    /// A list that names nobody, or this issuer, without its signature can't be relied on.
+    /// A list without the issuer's signature can't be relied on, whether it names the issuer or none.
     @Test func aForgedList() throws {
         let nameless = try namesake.revocationList(template(.none, isRevoked: false))
         let naming = try namesake.revocationList(

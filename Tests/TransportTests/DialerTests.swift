@@ -181,7 +181,7 @@ private final class Listener: Target {
     }
 }
 
-/// A port that nobody listens on, and nobody else can get.
+/// A port without a listener, which no other process can get.
 private final class RefusingPort: Target {
     let address: SocketAddress
     private let socket: Descriptor

@@ -216,7 +216,7 @@ import Testing
         #expect(bench.slabsInUse == 0)
     }
 
-    /// Data that arrives during a suspension waits, and so does the half-closed relay's time-out.
+    /// Data that arrives during a suspension waits, and so does the half-closed relay's timeout.
     @Test func suspendedItMovesNothingAndResumedItLosesNothing() throws {
         let bench = try Bench()
         bench.start()

@@ -16,7 +16,7 @@
 // A GNU extension: the headers show it only under _GNU_SOURCE, which the Glibc module is built without.
 int accept4(int socket, struct sockaddr *restrict address, socklen_t *restrict length, int flags);
 
-// The same, with two constants of fcntl(2) and splice(2).
+// GNU extensions too, with two constants of fcntl(2) and splice(2).
 int pipe2(int ends[2], int flags);
 ssize_t splice(int from, int64_t *from_offset, int to, int64_t *to_offset, size_t count, unsigned int flags);
 static const int shim_F_SETPIPE_SZ = 1031;
@@ -32,11 +32,11 @@ struct shim_ucred {
 // malloc_trim(3), from <malloc.h>.
 int malloc_trim(size_t pad);
 
-// Another GNU extension.
+// pthread_setname_np(3), also a GNU extension.
 int pthread_setname_np(pthread_t thread, const char *name);
 
-// Another: sem_timedwait(3) with a choice of clock.
+// sem_timedwait(3) with a choice of clock.
 int sem_clockwait(sem_t *restrict semaphore, clockid_t clock, const struct timespec *restrict end);
 
-// Another: fills a set of processors, one bit each (sched_getaffinity(2)).
+// Fills a set of processors, one bit each (sched_getaffinity(2)).
 int sched_getaffinity(pid_t process, size_t size, void *set);

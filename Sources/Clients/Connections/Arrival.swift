@@ -1,7 +1,7 @@
 package import PinproxyEventLoop
 import PinproxySession
 
-/// What is known of a client when its connection is accepted.
+/// Facts about a client when its connection is accepted.
 package struct Arrival: Sendable {
     /// The PROXY header that a load balancer sends first.
     package enum Header: Sendable {

@@ -4,7 +4,7 @@ import PinproxyHTTPWire
 import PinproxyLocalPeers
 import PinproxySession
 
-/// Which clients the proxy serves at all, whatever they ask for.
+/// Decides which clients the proxy serves at all, whatever they request.
 extension ClientConnection {
     /// Whether the configuration in force allows the client's address and user.
     var isAllowed: Bool {

@@ -209,7 +209,7 @@ extension ClientConnection {
         }
         guard server.requests.isEmpty else { return clientSpoke() }
         // TLS holds tens of KiB from its first step: it begins when the client does.
-        server.requests.rest()
+        server.requests.releaseBuffer()
         server.stream.wantsRead = true
     }
 

@@ -28,14 +28,14 @@ package final class ClientConnection {
     /// Counts under `limits.clients`, since it owns the accepted socket.
     package let isCounted: Bool
     let place: ClientPlace
-    /// The proxy's URL for this client, if the socket doesn't tell.
+    /// The proxy's URL for this client, if the socket has no address.
     let ownURL: String?
     package let server: HTTP1Server
-    /// Of HTTP/1.1, one after the other.
+    /// The current request of HTTP/1.1.
     let request: ClientRequest
     /// Serves the inside of a CONNECT to a client that chose HTTP/2.
     var http2: HTTP2Server?
-    // unchecked: its mutating methods call nobody.
+    // unchecked: its mutating methods call no other code.
     @exclusivity(unchecked) private(set) var state = ConnectionState()
     /// The process at the other end, as far as known.
     var peer: ClientPeer
@@ -140,7 +140,7 @@ package final class ClientConnection {
         return nil
     }
 
-    /// A tunnel's.
+    /// Takes the kept connection for a tunnel's carrier.
     func takeKept() -> HTTP1Upstream? { kept.take() as? HTTP1Upstream }
 
     /// Keeps a connection for the next request, unless a reload retired it.

@@ -16,7 +16,7 @@ extension ClientConnection {
         return snapshot.entry(for: authority.host, port: authority.port)?.clients?.asksForProcesses == true
     }
 
-    /// For information: nothing waits.
+    /// Looks up the processes for the log; nothing waits for them.
     package func askPeer() {
         guard !inquiries.isPeerLookedFor, peer.needsProcesses else { return }
         inquiries.isPeerLookedFor = true

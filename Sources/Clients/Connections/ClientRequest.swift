@@ -32,7 +32,7 @@ package final class ClientRequest {
     let server: ServerDoor
     // Unchecked below: each is stored whole.
     @exclusivity(unchecked) private var phase = Phase.settled
-    /// An answer for it may still be on its way, which the object's next request is not to get.
+    /// An answer for it may still arrive, which the object's next request must not get.
     @exclusivity(unchecked) private(set) var hasWaited = false
     @exclusivity(unchecked) private var suspension = Suspension.none
     /// Inside a CONNECT, the identity that opened it.
@@ -238,7 +238,7 @@ extension ClientRequest: RequestHandler {
         // Its program may send credentials next.
         if case .credentialsMissing = error { return }
         var asked = record.authority
-        // What holds for the host is what holds over https://.
+        // The host's policy is that of https://.
         if case .plainToPinnedHost = error { asked = asked?.onPort(443) }
         let options =
             error.isOfRules

@@ -17,7 +17,7 @@ extension ClientConnection {
         return record.number == number ? task : nil
     }
 
-    /// Of HTTP/1.1, or the CONNECT's.
+    /// The task of HTTP/1.1, or of the CONNECT.
     private var task: TaskSummary? {
         guard let words = state.words else { return state.takesRequests ? request.task : nil }
         switch carrier {
@@ -36,8 +36,8 @@ extension ClientConnection {
         }
     }
 
-    /// Whether it has been idle for longer than that.
-    package func hasRested(nanoseconds: UInt64, at now: MonotonicTime) -> Bool {
+    /// Whether it has been idle for longer than `nanoseconds`.
+    package func hasBeenIdle(nanoseconds: UInt64, at now: MonotonicTime) -> Bool {
         if let http2 { return http2.isIdle && now - http2.lastUsed > nanoseconds }
         return server.isAwaitingRequest && server.requests.isEmpty && now - server.lastUsed > nanoseconds
     }

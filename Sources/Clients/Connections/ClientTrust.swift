@@ -3,8 +3,8 @@ import PinproxySession
 import PinproxyTLS
 import PinproxyTransport
 
-/// Whether a client trusts the proxy's authority, as far as it shows. One that doesn't says so by an alert in the
-/// handshake; or, if it checks certificates after the handshake, only by its end.
+/// Detects whether a client trusts the proxy's authority. One that doesn't sends an alert in the
+/// handshake; or, if it checks certificates after the handshake, only ends the connection.
 extension ClientConnection {
     /// Later than this after the handshake, an end has other reasons.
     private static let departureNanoseconds: UInt64 = 2_000_000_000
@@ -57,7 +57,7 @@ extension ClientConnection {
         worker.departures.note(departure)
     }
 
-    /// Why a client may have ended a handshake without an alert that says so.
+    /// Whether a client may have ended a handshake because of its trust, without an alert.
     static func hasVanished(_ error: StreamError) -> Bool {
         switch error {
         case .socket: true

@@ -13,16 +13,16 @@ final class ClientTunnel {
     var attempt: ConnectAttempt?
     /// Why the first attempt failed, while plain HTTP is tried.
     var failure: UpstreamFailure?
-    /// The client's answer.
+    /// The refusal sent to the client.
     var refusal: ProxyError?
     /// The TLS alert for a refused tunnel.
     var alert: [UInt8]?
     /// The answer to every request inside: the origin was refused (`on_refusal: page`).
     var refusalInside: ProxyError?
-    /// The client's certificate.
+    /// The certificate presented to the client.
     var leaf: Identity?
     var isPlain = false
-    /// When TLS with the client stood; nil: it doesn't.
+    /// When the TLS handshake with the client was done; nil: not yet.
     var securedAt: MonotonicTime?
     /// Its TLS session was one of an earlier connection.
     var isResumed = false

@@ -81,7 +81,7 @@ final class ConnectAttempt {
         }
     }
 
-    /// Of the rules for all requests: none is known yet.
+    /// The DSCP of the rules for all requests: none is known yet.
     private var dscp: UInt8 { route.rules?.rules(.none).session.serviceType.dscp ?? 0 }
 
     func cancel() {

@@ -18,10 +18,10 @@ package struct ConnectionState: Hashable {
         case closed
     }
 
-    /// Which upstream connection a CONNECT waits for.
+    /// The upstream connection that a CONNECT waits for.
     package enum Attempt: Hashable {
         case asAsked
-        /// The same port in the clear: its server seems to speak no TLS.
+        /// Plain HTTP to the same port, where the server seems to speak no TLS.
         case plain
         /// With TLS, for a client that speaks it after CONNECT was answered over a plain one.
         case secure
@@ -40,10 +40,10 @@ package struct ConnectionState: Hashable {
     package enum FirstWords: Hashable {
         case request
         /// A TLS handshake, or bytes that TLS rejects best.
-        /// - Parameter isServed: TLS for the client is at hand.
+        /// - Parameter isServed: the proxy can serve TLS to the client.
         case handshake(isServed: Bool)
         case refusedHandshake
-        /// Neither, or the end.
+        /// Other bytes, or the end of input.
         case other
     }
 
@@ -199,7 +199,7 @@ package struct ConnectionState: Hashable {
 
     package var takesRequests: Bool { phase == .open || phase == .inside }
 
-    /// What a CONNECT is doing, in human-readable form; nil: ask the request.
+    /// The state of a CONNECT, in human-readable form; nil: use the request's.
     package var words: String? {
         switch phase {
         case .open, .inside, .closed: nil

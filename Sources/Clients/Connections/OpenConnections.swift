@@ -47,7 +47,7 @@ package struct OpenConnections: Sendable {
 }
 
 extension ClientConnection {
-    /// Without HTTP/2.
+    /// The kind of a connection without HTTP/2.
     fileprivate var kind: WorkerCounters.Kind {
         guard case .none = carrier else { return record.kind == .upgrade ? .upgrade : .tunnel }
         return .http1

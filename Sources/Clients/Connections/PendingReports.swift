@@ -10,7 +10,7 @@ struct PendingReport {
     let timer: Timer
     let report: (WorkerContext, Requester) -> Void
 
-    /// - Parameter traits: nil: no more than was known.
+    /// - Parameter traits: nil: nothing more was found.
     func tell(_ worker: WorkerContext, _ traits: ClientTraits?) {
         report(worker, Requester(task: requester.task, client: requester.client, traits: traits ?? requester.traits))
     }

@@ -6,7 +6,8 @@ import PinproxySession
 import PinproxyTLS
 import PinproxyTransport
 
-/// Plain HTTP inside CONNECT, as `ws://` clients and `curl --proxytunnel` speak it, told from TLS by the first byte.
+/// Plain HTTP inside CONNECT, as `ws://` clients and `curl --proxytunnel` use it, distinguished from TLS by the first
+/// byte.
 /// Requests are judged like those for `http://` URLs. A client that begins with TLS never reaches a server in the
 /// clear.
 extension ClientConnection {
@@ -27,7 +28,7 @@ extension ClientConnection {
         return plainRoute(route.authority, for: .plain, insteadOf: route) ?? route
     }
 
-    /// The same port in the clear, if its server seems to speak plain HTTP and the policy allows it.
+    /// A route with plain HTTP to the same port, if its server seems to speak that and the policy allows it.
     func plainRoute(after failure: UpstreamFailure, of tunnel: ClientTunnel) -> Route? {
         let route = tunnel.route
         guard case .tls(.tls(let error), _) = failure, error.mayBePlainHTTP, case .tls = route.target.layer,

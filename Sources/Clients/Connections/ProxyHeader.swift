@@ -142,7 +142,7 @@ package struct ProxyHeader: Equatable, Sendable {
 
 /// The checksum of iSCSI and SCTP (RFC 4960 appendix B).
 enum CRC32C {
-    /// Of the reflected polynomial 0x82F63B78, for each byte.
+    /// CRCs of each byte with the reflected polynomial 0x82F63B78.
     private static let table: [UInt32] = (0..<256).map { byte in
         (0..<8).reduce(UInt32(byte)) { value, _ in value & 1 == 0 ? value >> 1 : value >> 1 ^ 0x82F6_3B78 }
     }

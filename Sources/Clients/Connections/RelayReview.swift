@@ -68,7 +68,7 @@ extension ClientConnection {
         case (.plain, .plain), (.tunnel, .tunnel), (.verifiedTunnel, .tunnel): return .success(fresh)
         case (.tls(let before, let anchorsBefore, _), .tls(let policy, let anchors, _)),
             (.verifiedTunnel(let before, let anchorsBefore, _), .verifiedTunnel(let policy, let anchors, _)):
-            // What was only reported then may be refused by now (enforce_from).
+            // A mismatch that was only reported may be enforced meanwhile (enforce_from).
             let isOver = relayed.verdict.map { $0.report != nil && $0.validUntil <= worker.unixTime() } ?? false
             if !isOver, policy.digest == before.digest, anchors.digest == anchorsBefore.digest {
                 return .success(fresh)

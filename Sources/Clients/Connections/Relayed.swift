@@ -6,7 +6,7 @@ import PinproxySession
 /// Bytes that are carried unread, and what allowed them.
 final class Relayed {
     var route: Route
-    /// Of the origin, or of the parent proxy.
+    /// The address of the origin, or of the parent proxy.
     let address: SocketAddress
     /// Nil for unverified tunnels and plain HTTP.
     let verdict: Verdict?
@@ -20,7 +20,7 @@ final class Relayed {
         self.timeout = timeout
     }
 
-    /// Of a tunnel's rules only those for all requests apply.
+    /// Only those of a tunnel's rules apply that are for all requests.
     convenience init(tunnel route: Route, address: SocketAddress, verdict: Verdict?) {
         self.init(route: route, address: address, verdict: verdict, timeout: route.rules?.rules(.none).timeout)
     }

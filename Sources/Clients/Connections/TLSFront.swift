@@ -55,7 +55,7 @@ package final class TLSFront: ByteStreamOwner {
         stream.wantsRead = true
     }
 
-    /// The first byte tells TLS from plain HTTP, which the port speaks too.
+    /// The first byte distinguishes TLS from plain HTTP, which the port serves too.
     package func streamIsReadable(_ stream: ByteStream) {
         guard let context else { return }
         switch stream.peek() {

@@ -14,9 +14,9 @@ package struct MemoryUse: Sendable, Equatable {
     package var share: Int { limit > 0 ? min(used / max(limit / 1000, 1), 10_000) : 10_000 }
 }
 
-/// How short the memory is, for all threads. New connections claim memory until the first measurement after them.
+/// Measures how short memory is, for all threads. New connections claim memory until the first measurement after them.
 package final class MemoryPressure: Sendable {
-    /// Of a CONNECT until the client's handshake is done: two TLS connections. A request takes the same.
+    /// Bytes of a CONNECT until the client's handshake is done: two TLS connections. A request takes as much.
     private static let claimed = 64 << 10
     /// From this share on (in thousandths) requests claim memory too.
     private static let tight = 700

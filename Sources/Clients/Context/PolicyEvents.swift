@@ -9,11 +9,11 @@ import PinproxyTLS
 
 /// Logs, counts and reports what the policy found on new upstream connections, and keeps incidents.
 extension WorkerContext {
-    /// What a verdict is about.
+    /// The subject of a verdict.
     struct Judged {
         let route: Route
         let requester: Requester
-        /// Of a tunnel; nil where the proxy speaks TLS itself.
+        /// The check of a tunnel; nil where the proxy speaks TLS itself.
         var check: TunnelVerdict.Check?
     }
 
@@ -75,7 +75,7 @@ extension WorkerContext {
     }
 
     /// For an origin that the policy can't judge.
-    /// - Parameter presented: what it sent, if that can be read.
+    /// - Parameter presented: its chain, if that is readable.
     func reportDistrust(
         _ cause: String, _ judged: Judged, _ contact: OriginContact?, presented: PresentedChain? = nil
     ) {

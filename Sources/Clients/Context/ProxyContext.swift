@@ -7,7 +7,7 @@ import PinproxyTLS
 package import PinproxyTransport
 import Synchronization
 
-/// What the workers share: immutable, or safe for threads.
+/// State that the workers share: immutable or thread-safe.
 package final class ProxyContext: Sendable {
     let sessions = UpstreamSessionCache()
     let probes = ProbeCache()
@@ -23,7 +23,7 @@ package final class ProxyContext: Sendable {
     let challenges = ChallengeMemory()
     let fetches = SharedFetches()
     let admissions = Admissions()
-    /// Of all workers.
+    /// Shared by all workers.
     package let cache: ResponseCache
     let clientTLS: TLSClientContext
     let interceptedTLS: InterceptedTLS
@@ -33,12 +33,12 @@ package final class ProxyContext: Sendable {
     let trust = TrustWatch()
     let testHosts: TestHosts
     let peers: PeerInquiry
-    /// The signer fails, and the log says so.
+    /// Whether the signer fails, which is logged once.
     let isSignerOut = Atomic(false)
     package let logger: Logger
     let logOutput: LogOutput
     package let freeMemory: FreeMemory
-    /// Of one worker.
+    /// The limit for each worker.
     let idleUpstreams: Int
     /// Sessions that number tasks: each worker's, and last the control socket's.
     package let sessionCount: Int

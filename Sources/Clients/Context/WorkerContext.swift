@@ -9,7 +9,8 @@ package import PinproxyRecords
 package import PinproxySession
 import PinproxyTransport
 
-/// What the clients of one worker share: configuration, session manager, log and counts. On the worker's thread.
+/// State that the clients of one worker share: configuration, session manager, log and counts. Used on the worker's
+/// thread.
 package final class WorkerContext {
     /// How long a recently used connection gets for one more request when the proxy stops.
     package static let lastChanceNanoseconds: UInt64 = 1_000_000_000
@@ -19,12 +20,12 @@ package final class WorkerContext {
     package private(set) var configuration: ActiveConfiguration
     package let session: LoopSession
     package let serverSettings = ServerSettings()
-    /// Where the authority's key is a signer's.
+    /// Set if a signer has the authority's key.
     private(set) var signer: SignerClient?
     private let resolver: Resolver
     private let accessLog: AccessLog
     private let events: TaskEvents
-    // unowned: the desk is this object's, and tells on its loop.
+    // unowned: the desk is this object's, and reports on its loop.
     private(set) lazy var departures = DepartureDesk(loop: loop, watch: shared.trust) { [unowned self] in report($0) }
     var pending = PendingReports()
     package private(set) var isDraining = false
@@ -118,7 +119,7 @@ package final class WorkerContext {
         }
     }
 
-    /// Readings of a path select different rules.
+    /// Thrown if readings of a path select different rules.
     struct AmbiguousPath: Error {}
 
     // MARK: The configuration

@@ -12,12 +12,12 @@ extension WorkerContext {
         try configuration.leaves.identity(for: ServerName(host: asked.host), now: unixTime())
     }
 
-    /// What the signer has to be asked for before ``leaf(for:)``; nil: nothing.
+    /// The request that the signer must answer before ``leaf(for:)``; nil: none.
     func leafRequest(for asked: Authority) -> LeafRequest? {
         configuration.leaves.request(for: ServerName(host: asked.host), port: asked.port, now: unixTime())
     }
 
-    /// Keeps what the signer issued, and tells the log when it fails and when it answers again.
+    /// Stores the leaves that the signer issued, and logs when it fails and when it answers again.
     func signerAnswered(
         _ answer: Result<[UInt8], SignerFailure>, to question: LeafRequest
     ) -> Result<Void, SignerFailure> {

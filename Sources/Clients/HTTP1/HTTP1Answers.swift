@@ -61,7 +61,7 @@ extension HTTP1Server {
         stream.wantsRead = true
         deadline.set(afterNanoseconds: settings.requestNanoseconds)
         if requests.isEmpty {
-            requests.rest()
+            requests.releaseBuffer()
             if !stream.holdsBytes { return }
         }
         // Pipelined requests wait for the loop's next turn, for fairness.
@@ -83,7 +83,7 @@ extension HTTP1Server {
         switch requests.receive(limit: SlabPool.slabSize) {
         case nil: stream.wantsRead = false
         case .received?: break
-        case .blocked?: requests.rest()
+        case .blocked?: requests.releaseBuffer()
         case .ended?:
             hasEnded = true
             stream.wantsRead = false

@@ -32,8 +32,8 @@ extension HTTP1Server {
         return answers
     }
 
-    /// After a failed expectation a client may send the body or a new request (RFC 9110 section 10.1.1), and nobody can
-    /// tell which. So the connection ends here, unannounced: curl would give up instead of asking again.
+    /// After a failed expectation a client may send the body or a new request (RFC 9110 section 10.1.1), which is
+    /// ambiguous. So the connection ends here, unannounced: curl would give up instead of asking again.
     private func endsUnannounced(_ status: Int, _ requestSent: Bool) -> Bool {
         status == 417 && head.expectsContinue && framing.keepsAlive && !requestSent
     }

@@ -17,7 +17,7 @@ extension HTTP1Server {
         if stream.holdsBytes { discard() }
     }
 
-    /// Ends a cut response: what was written still arrives, and can't pass for the whole.
+    /// Ends a truncated response: written bytes still arrive, and can't be taken for a complete response.
     /// - Parameter isFramed: by length or chunks; else only a reset shows the cut, and it waits until all has arrived.
     func breakOff(isFramed: Bool) {
         if isFramed {
@@ -39,10 +39,10 @@ extension HTTP1Server {
     func discard() {
         repeat {
             requests.skip(requests.count)
-            requests.rest()
+            requests.releaseBuffer()
             switch requests.receive(limit: SlabPool.slabSize) {
             case .received?: continue
-            case .blocked?: return requests.rest()
+            case .blocked?: return requests.releaseBuffer()
             case .ended?, .failed?, nil: return close()
             }
         } while stream.holdsBytes
@@ -52,8 +52,8 @@ extension HTTP1Server {
     /// - Parameter nanoseconds: for one more request on a recently used connection.
     func drain(lastChance nanoseconds: UInt64) {
         guard isAwaitingRequest else { return }
-        let rested = session.now - lastUsed
-        if requests.isEmpty, rested > nanoseconds { return close() }
+        let idle = session.now - lastUsed
+        if requests.isEmpty, idle > nanoseconds { return close() }
         deadline.set(afterNanoseconds: nanoseconds)
     }
 

@@ -71,7 +71,7 @@ package final class HTTP1Server: ServerDoor, ByteStreamOwner {
     // unchecked: only the parser changes them, and it calls no other code.
     @exclusivity(unchecked) var parser: HeadParser
     @exclusivity(unchecked) package private(set) var framing = HTTP1Framing()
-    /// After the current response.
+    /// The state of the connection after the current response.
     var persistence = ClientPersistence.close
     /// The response's body ends by its length or chunks, not with the connection.
     var bodyIsFramed = true
@@ -166,7 +166,7 @@ package final class HTTP1Server: ServerDoor, ByteStreamOwner {
         repeat {
             switch requests.receive(limit: settings.requestHead) {
             case .received?: nextRequest()
-            case .blocked?: return requests.rest()
+            case .blocked?: return requests.releaseBuffer()
             case .ended?:
                 hasEnded = true
                 clientHasLeft = true

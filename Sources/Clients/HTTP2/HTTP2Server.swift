@@ -4,7 +4,7 @@ import PinproxyHTTPWire
 import PinproxySession
 import PinproxyTransport
 
-/// What an HTTP/2 server belongs to.
+/// The owner of an HTTP/2 server.
 protocol HTTP2ServerOwner: AnyObject {
     /// Makes the handler of a request, which the server keeps as long as the door.
     func handler(of door: HTTP2ServerStream) -> ClientRequest
@@ -67,7 +67,7 @@ final class HTTP2Server: HTTP2ConnectionOwner {
 
     var requests: some Collection<ClientRequest> { serving.lazy.map(\.request) }
     var isIdle: Bool { serving.isEmpty && connection.streamCount == 0 }
-    /// What is left of answers may be on its way to the client, for as long as one may be idle.
+    /// Buffered answers may still be in transit to the client, for as long as a client may be idle.
     private var isDone: Bool { serving.isEmpty }
 
     // MARK: Requests
@@ -109,10 +109,10 @@ final class HTTP2Server: HTTP2ConnectionOwner {
             spare.append(served)
         } else {
             served.request.giveUp()
-            // It may be within a call.
+            // It may be the caller: release it after this turn.
             session.loop.afterThisTurn { _ = served }
         }
-        if cause != nil { endIfDone() } else { rest() }
+        if cause != nil { endIfDone() } else { updateIdleness() }
     }
 
     func note(_ record: inout TaskRecord) { owner?.note(&record) }
@@ -122,7 +122,7 @@ final class HTTP2Server: HTTP2ConnectionOwner {
         for served in serving + spare { served.request.record.traits = traits }
     }
 
-    private func rest() {
+    private func updateIdleness() {
         lastUsed = session.now
         guard isDone, !connection.isClosed else { return }
         guard isIdle else {
@@ -148,8 +148,8 @@ final class HTTP2Server: HTTP2ConnectionOwner {
         connection.pumpLater()
     }
 
-    /// The proxy stops: requests in flight are served, and such as are on their way.
-    /// - Parameter nanoseconds: for those.
+    /// The proxy stops: requests in flight and in transit are still served.
+    /// - Parameter nanoseconds: the time for requests in transit.
     func drain(lastChance nanoseconds: UInt64) {
         guard !isLeaving else { return }
         isLeaving = true
@@ -171,7 +171,7 @@ final class HTTP2Server: HTTP2ConnectionOwner {
 
     // MARK: The connection
 
-    func connectionChanged(_ connection: HTTP2Connection) { rest() }
+    func connectionChanged(_ connection: HTTP2Connection) { updateIdleness() }
     func answeredPing(_ opaque: UInt64) {}
     func connectionIsQuiet() { spare = [] }
     func noticed(_ notice: HTTP2Notice, on connection: HTTP2Connection) { owner?.noticed(notice, on: self) }

@@ -19,15 +19,15 @@ final class HTTP2ServerStream: ServerDoor {
     }
 
     private let connection: HTTP2Connection
-    /// Of the request in hand.
+    /// The current request's stream.
     // Unchecked below: each is stored whole.
     @exclusivity(unchecked) private(set) var stream: HTTP2Stream!
     @exclusivity(unchecked) private var phase = Phase.held
-    /// Where the server keeps it.
+    /// Its index in the server's list.
     @exclusivity(unchecked) var place = 0
     // unowned: the server keeps its doors until left(_:).
     private unowned let server: HTTP2Server
-    /// Of an extended CONNECT for a WebSocket.
+    /// The handshake of an extended CONNECT for a WebSocket.
     @exclusivity(unchecked) private var handshake: WebSocketHandshake?
     /// The origin has answered the handshake wrongly.
     @exclusivity(unchecked) private var hasWrongAnswer = false
@@ -206,12 +206,12 @@ final class HTTP2ServerStream: ServerDoor {
     }
 
     /// The client has sent and received everything. The relay may still carry the last bytes to the origin, for at most
-    /// its time-out.
+    /// its timeout.
     var isRelayComplete: Bool {
         if case .relaying = phase { stream.isClosed && stream.failure == nil } else { false }
     }
 
-    /// What it carried has ended, and the stream with it.
+    /// The relayed protocol has ended, and ends the stream.
     func relayEnded() {
         phase = .closed
         server.left(self, reusable: false)
@@ -253,7 +253,7 @@ extension HTTP2ServerStream: HTTP2StreamDoor {
     func streamIsReadable() {
         if let failure = stream.failure { return gone(failure) }
         switch phase {
-        // A rewritten body doesn't come from the client. What it sends early waits within the stream's window.
+        // A rewritten body doesn't come from the client. Its early bytes wait within the stream's window.
         case .exchanging: if made.map({ $0.body === stream }) ?? true { _ = exchange.downstreamIsReadable() }
         case .gathering: gather(readable: true)
         case .held, .answering, .relaying, .closed: break

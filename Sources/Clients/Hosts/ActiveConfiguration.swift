@@ -14,7 +14,7 @@ package final class ActiveConfiguration: Sendable {
     package let leaves: LeafCache
     /// TLS on the proxy's own port.
     package let frontTLS: TLSServerContext?
-    /// Who may use the proxy; nil: everyone who can reach it.
+    /// The users who may use the proxy; nil: any client that can reach it.
     package let users: UserVerifier?
 
     package init(_ snapshot: Snapshot, leaves: LeafCache, logger: Logger) throws {

@@ -4,7 +4,7 @@ import PinproxySecurity
 package import PinproxySession
 package import PinproxyTLS
 
-/// What a configuration says of the cache for requests of one URL, and why.
+/// The cache settings of a configuration for requests of one URL, with the reasons.
 package struct CacheRuling {
     package enum Outcome {
         /// No response is stored, since none passes or the proxy doesn't see it.
@@ -60,7 +60,7 @@ package struct CacheRuling {
         decision.policy.mode != .none && decision.policy.enforcement(at: time) == .report
     }
 
-    /// What must have decided about a stored response for it to be served; empty: none is.
+    /// Stored responses may be served under these policies; empty: none.
     /// - Parameter upstream: without the local authority among the anchors.
     package func policies(upstream: UpstreamSettings) -> Set<CachePolicy> {
         guard case .stores(let terms, _) = outcome else { return [] }

@@ -65,7 +65,7 @@ final class Route {
     let slot: Int
     let client: Client
 
-    /// What a route depends on besides configuration and authority.
+    /// Properties of a client that its route depends on.
     struct Client {
         let place: ClientPlace
         let asker: Asker
@@ -94,14 +94,14 @@ final class Route {
     }
 }
 
-/// What the policy does with an authority.
+/// The policy's decision about an authority.
 enum Decision {
     case relay(Route)
     case tunnel(Route)
     case refuse(ProxyError)
 }
 
-/// What a configuration does with a host, for the proxy and the commands that explain it.
+/// A configuration's decision about a host, for the proxy and the commands that explain it.
 package struct HostDecision {
     /// Nil: the defaults decide.
     let entry: HostEntry?
@@ -113,7 +113,7 @@ package struct HostDecision {
     let tls: ClientTLS?
     /// For test hosts; nil: the configuration's.
     let upstream: UpstreamSettings?
-    /// Of `session`: how connections are made that exchanges share.
+    /// From `session`: how connections that exchanges share are made.
     let http: (protocols: [HTTPProtocol], ping: Duration?)
 
     package enum Refusal: Error {

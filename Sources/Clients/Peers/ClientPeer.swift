@@ -73,7 +73,7 @@ package struct ClientPeer: Sendable {
 
 package enum Asker: Sendable {
     case client(ClientPeer)
-    /// Anybody who may use an idle connection.
+    /// Any client that may use an idle connection.
     case anybody
 }
 

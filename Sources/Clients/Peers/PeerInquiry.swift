@@ -16,7 +16,7 @@ final class PeerInquiry: Sendable {
     private static let thrift: UInt64 = 100
     private static let thriftOfOne: UInt64 = 4
     /// The longest pause between searches for one user's decisions.
-    private static let longestRest: UInt64 = 250_000_000
+    private static let longestPause: UInt64 = 250_000_000
     private static let mostRemembered = 64
     private static let mostNames = 1024
     private static let nameSeconds = 60
@@ -35,11 +35,11 @@ final class PeerInquiry: Sendable {
         var isWantedByLog = false
         var isScheduled = false
         /// The next search waits for ``urgent`` or the end of the pause.
-        var isResting = false
+        var isPausing = false
         /// The end of the pause after the last search for the log.
-        var rested: UInt64 = 0
+        var logPauseEnd: UInt64 = 0
         /// The end of each user's pause after a search for a decision.
-        var restedOfOne: [UInt32: UInt64] = [:]
+        var userPauseEnds: [UInt32: UInt64] = [:]
         var names: [UInt32: KnownName] = [:]
     }
 
@@ -50,7 +50,7 @@ final class PeerInquiry: Sendable {
     }
 
     private struct Memory {
-        /// Processes that held a connection, the latest last. Of the queue alone.
+        /// Processes that held a connection, the latest last. Used on the queue alone.
         var holders: [Int32] = []
     }
 
@@ -90,8 +90,8 @@ final class PeerInquiry: Sendable {
             if let lack = state.share.enter(.user(socket.user)) { return (lack, false) }
             state.waiting.append(question)
             if isComplete { state.deciding.insert(socket.user) } else { state.isWantedByLog = true }
-            if isComplete, state.isResting {
-                state.isResting = false
+            if isComplete, state.isPausing {
+                state.isPausing = false
                 urgent.signal()
             }
             defer { state.isScheduled = true }
@@ -99,14 +99,15 @@ final class PeerInquiry: Sendable {
         }
         if let lack {
             var peer = peer
-            peer.processes = .unknown(why: "\(lack.text("connections", of: .user(socket.user))) wait to be looked for")
+            let waiting = lack.text("connections", of: .user(socket.user))
+            peer.processes = .unknown(why: "\(waiting) wait for a process search")
             return answer(peer)
         }
         if isFirst { queue.async { [self] in work() } }
     }
 
     private func reasonNotToLook(for socket: LocalSocket) -> String? {
-        if socket.inode == nil { return "the kernel tells nothing of its socket" }
+        if socket.inode == nil { return "the kernel has no record of its socket" }
         return sight.covers(socket.user) ? nil : Self.outOfSight
     }
 
@@ -117,9 +118,9 @@ final class PeerInquiry: Sendable {
     // MARK: On the queue
 
     private func work() {
-        while let rest = timeToRest() {
-            // Not a timer of Dispatch: it takes three descriptors for good, and traps without them.
-            _ = urgent.wait(timeout: .now() + .nanoseconds(Int(rest)))
+        while let pause = remainingPause() {
+            // Not a Dispatch timer: it permanently takes three descriptors, and traps without them.
+            _ = urgent.wait(timeout: .now() + .nanoseconds(Int(pause)))
         }
         let questions = state.withLock { state in
             state.isScheduled = false
@@ -133,14 +134,14 @@ final class PeerInquiry: Sendable {
     }
 
     /// Until the next search may start; nil: now. A new decision can end it early.
-    private func timeToRest() -> UInt64? {
+    private func remainingPause() -> UInt64? {
         let now = Self.uptime
         return state.withLock { state in
-            var ends = state.deciding.map { state.restedOfOne[$0] ?? 0 }
-            if state.isWantedByLog { ends.append(state.rested) }
+            var ends = state.deciding.map { state.userPauseEnds[$0] ?? 0 }
+            if state.isWantedByLog { ends.append(state.logPauseEnd) }
             let end = ends.min() ?? 0
-            state.isResting = end > now
-            return state.isResting ? end - now : nil
+            state.isPausing = end > now
+            return state.isPausing ? end - now : nil
         }
     }
 
@@ -151,18 +152,18 @@ final class PeerInquiry: Sendable {
         let deciding = Set(questions.lazy.filter(\.isComplete).map(\.socket.user))
         if !deciding.isEmpty {
             let found = lookThrough(for: wanted)
-            let rested = Self.uptime + min((Self.spent - began) * Self.thriftOfOne, Self.longestRest)
+            let end = Self.uptime + min((Self.spent - began) * Self.thriftOfOne, Self.longestPause)
             state.withLock { state in
-                state.restedOfOne = state.restedOfOne.filter { $0.value > Self.uptime }
-                for user in deciding { state.restedOfOne[user] = rested }
+                state.userPauseEnds = state.userPauseEnds.filter { $0.value > Self.uptime }
+                for user in deciding { state.userPauseEnds[user] = end }
             }
             return answer(questions, found, isComplete: true)
         }
         var found = look(wanted, memory.withLock { $0.holders })
         let isComplete = found.processes.count < wanted.count
         if isComplete { found = lookThrough(for: wanted) }
-        let rested = Self.uptime + (Self.spent - began) * Self.thrift
-        state.withLock { $0.rested = rested }
+        let end = Self.uptime + (Self.spent - began) * Self.thrift
+        state.withLock { $0.logPauseEnd = end }
         answer(questions, found, isComplete: isComplete)
     }
 

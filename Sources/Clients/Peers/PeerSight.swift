@@ -2,7 +2,7 @@ package import PinproxyConfiguration
 import PinproxyLocalPeers
 import PinproxySecurity
 
-/// What this process can know of its clients.
+/// The information about clients that this process can get.
 package struct PeerSight {
     let sight: Sight
     /// User IDs are the machine's.

@@ -22,7 +22,7 @@ package struct ClientObjection {
             body: [
                 "The request for \(host) comes from \(who).",
                 "\(entry) lets only these clients use the host: \(allowed). All that is written there has to hold, of "
-                    + "each list one; what isn't known of a client holds for nothing.",
+                    + "each list one; unknown properties never match.",
             ], host: host)
     }
 }

@@ -6,7 +6,7 @@ package struct ExplainCommandLine: Sendable, Equatable, CustomStringConvertible 
     private let method: String
     private let path: String
 
-    /// - Parameter path: without a query; nothing stands for any path.
+    /// - Parameter path: without a query; empty: any path.
     package init(_ authority: Authority, method: String = "GET", path: String = "") {
         (self.authority, self.method, self.path) = (authority, method, path)
     }

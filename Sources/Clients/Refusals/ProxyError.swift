@@ -8,7 +8,7 @@ package import PinproxyTLS
 
 /// Why an exchange failed, by who is at fault. Only ``response(to:as:keepsConnection:)`` makes it a response.
 package enum ProxyError {
-    // The client's.
+    // Faults of the client.
     case badRequest(WireError)
     case badAuthority(PinproxyHTTPWire.AuthorityError)
     case badConnectTarget(ConnectTargetDefect)
@@ -44,12 +44,12 @@ package enum ProxyError {
     case unsigned(String, host: String)
     /// The local authority, or one above it, may not sign for the host.
     case outsideNameConstraints(reason: String, host: String)
-    // The policy's.
+    // Denials by the policy.
     case denied(host: String, entry: String?)
     indirect case clientNotAdmitted(ClientObjection)
     case plainToPinnedHost(String, entry: String)
-    // The origin's, or the way's to it.
-    /// - Parameter by: where it is written what holds for the host.
+    // Faults of the origin, or of the connection to it.
+    /// - Parameter by: the place of the host's policy.
     case upstream(UpstreamFailure, PinproxyHTTPWire.Authority, PolicySource?)
     case upstreamClosed(String, host: String)
     case badResponse(WireError, host: String)
@@ -62,7 +62,7 @@ package enum ProxyError {
     case requestTakenSlowly(MinimumRate, host: String)
     case noResponse(after: Duration, host: String)
     case bodyBroke(String, host: String)
-    /// - Parameter by: where it is written what holds for the host.
+    /// - Parameter by: the place of the host's policy.
     indirect case redirect(RedirectDefect, host: String, PolicySource?)
     // The rules'.
     /// - Parameter source: the rule, and where it is written.
@@ -160,7 +160,7 @@ package enum ProxyError {
             isPinFailure: report.isPinFailure, contact: report.contact)
     }
 
-    /// Of a refused origin, if it was reached.
+    /// The contact with a refused origin, if it was reached.
     var contact: OriginContact? { if case .upstream(let failure, _, _) = self { failure.contact } else { nil } }
     var cause: String { report.details }
     /// The error type of RFC 9209 section 2.3.
@@ -176,7 +176,8 @@ package enum ProxyError {
         var report = report
         report.keepAlive = keepsConnection
         report.requester = requester
-        // Only programs send CONNECT, and read its answer. What comes inside, or in the clear, is for the origins' too.
+        // Only programs send CONNECT, and read its answer. Responses inside, or in the clear, are read by pages'
+        // scripts too.
         report.reader = method == .connect ? .client : .content
         return RefusalResponse.bytes(for: report, toHead: method == .head, as: form)
     }
@@ -195,7 +196,7 @@ package enum ProxyError {
         case .tlsToPlainPort:
             .client(
                 400, "TLS spoken to a plain port",
-                "the client speaks TLS with this port, which speaks plain HTTP: write http:// and not https:// for the "
+                "the client uses TLS on this port, which expects plain HTTP: write http:// and not https:// for the "
                     + "proxy itself (HTTPS_PROXY=http://HOST:PORT), or let the port speak TLS (proxy.tls)")
         case .requestHeadTooLarge(let limit):
             .client(
@@ -253,7 +254,7 @@ package enum ProxyError {
             // Not 407, after which clients ask for other credentials or give up: these may be right.
             .later(
                 "Too many passwords are being checked",
-                "\(what) are waiting to be compared, and the queue is full; try again in a moment")
+                "\(what) are waiting to be checked, and the queue is full; try again in a moment")
         case .stopping(let host):
             .later(
                 "The proxy is stopping",

@@ -22,7 +22,7 @@ enum RefusalForm: CaseIterable {
         }
     }
 
-    /// Whether a library of gRPC asks for a tunnel: of a CONNECT that fails, programs see no more than the status.
+    /// Whether a gRPC library requests a tunnel: its programs see only the status of a failed CONNECT.
     static func isAskedForByGRPC(_ request: borrowing RequestView) -> Bool {
         request.head.first(.userAgent).map { begins(request.bytes.extracting($0.offsets), with: "grpc-") } ?? false
     }

@@ -19,7 +19,7 @@ struct RefusalReport {
     var presentedPins: [String] = []
     var configuredPins: [String] = []
     var isPinFailure = false
-    /// Of a refused origin.
+    /// The contact with a refused origin.
     var contact: OriginContact?
     /// The client that requested it; nil: no client of the proxy.
     var requester: Requester?

@@ -57,7 +57,7 @@ package struct ResponseText {
         """
 
     /// For every answer of the proxy itself: never cached.
-    /// - Parameter policy: what a page may load and run.
+    /// - Parameter policy: the Content-Security-Policy of a page.
     package mutating func addBody(
         type: String, count: Int, keepAlive: Bool, policy: String = Self.strictPolicy
     ) {

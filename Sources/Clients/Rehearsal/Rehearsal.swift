@@ -9,20 +9,20 @@ import PinproxyTransport
 /// parent's CONNECT), TLS handshake and verdict. Nothing else is sent. The proxy's own ``UpstreamConnector`` makes the
 /// connections. It runs on the calling thread until all is done; steps have the proxy's deadlines.
 package struct Rehearsal {
-    /// What a connection has to satisfy.
+    /// The requirements of a connection.
     package enum Act: Sendable {
         /// - Parameter tls: settings that differ from the defaults.
         case secure(SecurityPolicy, ClientTLS?, [HTTPProtocol])
         /// An unread connection.
         case tunnel
-        /// The same, after the policy has accepted a probe.
+        /// A tunnel, after the policy has accepted a probe.
         case verifiedTunnel(SecurityPolicy)
     }
 
     package struct Connection: Sendable {
         /// `192.0.2.1:443`; the parent proxy's, if there is one.
         package let address: String
-        /// What the resolver said of the host, or of the parent proxy.
+        /// The resolver's answer for the host, or for the parent proxy.
         package let answer: AddressAnswer?
         /// Nil in a tunnel that isn't verified.
         package let verdict: Verdict?

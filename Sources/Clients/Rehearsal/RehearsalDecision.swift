@@ -4,7 +4,7 @@ package import PinproxySerialization
 package import PinproxySession
 
 extension Rehearsal {
-    /// What a configuration does with a host.
+    /// A configuration's decision about a host.
     package struct Decision: Sendable {
         package let host: Host
         private let decision: HostDecision

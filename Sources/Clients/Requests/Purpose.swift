@@ -1,6 +1,6 @@
 import PinproxyHTTPWire
 
-/// What a client asks for.
+/// The purpose of a client's request.
 package enum Purpose {
     /// `CONNECT`, or an `https://` URL: TLS to the origin is the proxy's.
     case secure

@@ -1,6 +1,6 @@
 import PinproxyHTTPWire
 
-/// What a request to the proxy asks for, by the form of its target (RFC 9112 section 3.2).
+/// The destination of a request to the proxy, by the form of its target (RFC 9112 section 3.2).
 enum RequestDestination {
     /// `CONNECT host:port`.
     case tunnel(Authority)

@@ -4,7 +4,7 @@ import Synchronization
 
 /// One run of `pinproxy exec`: its requests, by token or by process (``RunInquiry``), and their refusals.
 package final class Run: Sendable {
-    /// What the token grants under `proxy.users`: never more than its starter had.
+    /// The access that the token grants under `proxy.users`: never more than its starter had.
     package enum Grant: Sendable {
         /// Nothing beyond what everybody may do.
         case nothing
@@ -22,7 +22,7 @@ package final class Run: Sendable {
         var challenges: [RunRefusal: Int] = [:]
         /// Programs that trust the proxy's authority.
         var signs = TrustSigns()
-        /// Those that seem not to, unless they ask after all.
+        /// Clients that seem not to, unless they send a request after all.
         var departures: [(client: KnownClient, refusal: RunRefusal)] = []
         var isOver = false
         /// Its end waits for these: unfinished TLS handshakes, and connections just identified as the run's.

@@ -8,7 +8,8 @@ enum RunInquiryState {
     case over(Run?)
 }
 
-/// Finds the run of a connection without a token: asks the runs of the client's user (``RunQuestions``). Of one loop.
+/// Finds the run of a connection without a token: asks the runs of the client's user (``RunQuestions``). Used on one
+/// loop.
 final class RunInquiry {
     /// For busy machines. A silent run is awaited once.
     private static let patienceNanoseconds: UInt64 = 2_000_000_000
@@ -43,7 +44,7 @@ final class RunInquiry {
         // The run must not end before the completion.
         defer { if isHeld { runs[place].stepEnded() } }
         guard numbers.removeValue(forKey: place) != nil else { return }
-        // Of nested runs the latest counts.
+        // The latest of nested runs counts.
         if isHeld { holder = max(holder ?? place, place) }
         if numbers.isEmpty { end() }
     }

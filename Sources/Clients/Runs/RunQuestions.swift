@@ -13,7 +13,7 @@ package final class RunQuestions: Sendable {
         var last: UInt64 = 0
         var open: [UInt64: Answer] = [:]
         var unsent: [RunQuestion] = []
-        /// Sent, and given up.
+        /// Questions that were sent and timed out.
         var late: Set<UInt64> = []
         var isOver = false
     }

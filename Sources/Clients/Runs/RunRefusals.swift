@@ -6,7 +6,7 @@ struct RunRefusals {
     private(set) var distinct: [RunRefusal] = []
     private(set) var counts: [Int] = []
     private(set) var unlisted = 0
-    /// By kind.
+    /// Indices in ``distinct``.
     private var places: [RunRefusal: Int] = [:]
 
     /// - Returns: whether it is the first of its kind.

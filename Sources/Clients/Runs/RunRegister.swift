@@ -11,7 +11,7 @@ package final class RunRegister: Sendable {
     }
 
     static let limit = 256
-    /// Of one user other than the proxy's own and root.
+    /// Most runs of one user other than the proxy's own and root.
     static let limitOfOne = 64
 
     private let digests = KeyedDigest()
@@ -51,7 +51,7 @@ package final class RunRegister: Sendable {
         run?.end()
     }
 
-    /// Found by a keyed digest: the time tells nothing about tokens.
+    /// Found by a keyed digest: the time reveals nothing about tokens.
     package func run(with token: RunToken) -> Run? {
         let digest = digest(of: token)
         return runs.withLock { $0[digest] }

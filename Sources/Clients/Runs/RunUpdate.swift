@@ -30,7 +30,7 @@ package struct RunBegun: Codable, Sendable, Equatable {
 /// Whether a process of the run holds a connection to the proxy that shows no token.
 package struct RunQuestion: Codable, Sendable, Equatable {
     package let number: UInt64
-    /// Of the client's end, as in `/proc/PID/fd` (`socket:[…]`).
+    /// The inode of the client's socket, as in `/proc/PID/fd` (`socket:[…]`).
     package let socket: UInt64
 }
 
@@ -74,7 +74,7 @@ package struct RunRefusal: Codable, Sendable, Equatable, Hashable {
         self.options = options
     }
 
-    /// The same for every request.
+    /// The part that repeated refusals have in common.
     package var kind: RunRefusal { RunRefusal(host: host, cause: cause) }
 }
 
@@ -83,7 +83,7 @@ package struct RunSummary: Codable, Sendable, Equatable {
     package let requests: Int
     /// Requests inside the client's TLS: it trusts the proxy's authority.
     package let inside: Int
-    /// Of each reported refusal, in order.
+    /// The count of each reported refusal, in order.
     package let counts: [Int]
     /// Refusals beyond the limit of distinct ones.
     package let unlisted: Int

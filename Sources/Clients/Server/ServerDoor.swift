@@ -143,7 +143,7 @@ package class ServerDoor: Downstream {
 
     // MARK: Refusals
 
-    /// Answers the request in hand with an error, and completes its task.
+    /// Answers the current request with an error, and completes its task.
     package final func refuseRequest(_ error: ProxyError) {
         complete(with: error)
         let servesOn = error.keepsConnection && servesOn

@@ -1,7 +1,7 @@
 package import PinproxyEventLoop
 import PinproxyLocalPeers
 
-/// Who takes a scarce place: a user of this machine, or else a network address.
+/// The client that takes a scarce place: a user of this machine, or else a network address.
 package enum Claimant: Hashable, Sendable, CustomStringConvertible {
     case user(UInt32)
     /// The first 64 bits of an IPv6 address: one holder usually controls all addresses below them.

@@ -15,7 +15,7 @@ enum SignerFailure: Error, CustomStringConvertible, Equatable {
     case unusable(String)
     /// More questions wait than may wait.
     case busy
-    /// In its words.
+    /// The signer refused, with this message.
     case refused(String)
 
     var description: String {
@@ -55,10 +55,10 @@ final class SignerClient: SocketHandler {
     private let path: String
     private let loop: EventLoop
     private let answered: (Result<[UInt8], SignerFailure>, LeafRequest) -> Result<Void, SignerFailure>
-    /// Of the first question, which is the oldest.
+    /// The deadline of the first question, which is the oldest.
     private lazy var deadline = Deadline(loop: loop, owner: self) { $0.fail(.silent) }
     private var connection: Connection?
-    /// In the order of their answers; the first ``sent`` of them are on their way.
+    /// Questions in the order of their answers; the first ``sent`` are sent.
     private var questions: [Question] = []
     private var sent = 0
 

@@ -6,7 +6,7 @@ struct KnownClient: Sendable {
     let claimant: Claimant
     /// Nil: unknown.
     let executable: String?
-    /// Of the CONNECT's User-Agent: it distinguishes the programs of a run and of other machines.
+    /// The CONNECT's User-Agent, which distinguishes the programs of a run and of other machines.
     var agent = ClientAgent.none
 }
 
@@ -35,7 +35,7 @@ struct TrustSigns: Sendable {
     private struct Shown {
         var executables: Set<String> = []
         var agents: Set<ClientAgent> = []
-        /// Of clients with an unknown executable.
+        /// User-Agents of clients with an unknown executable.
         var agentsAlone: Set<ClientAgent> = []
         var latest: MonotonicTime
         /// By too many to distinguish.

@@ -10,13 +10,13 @@ struct ClientDeparture {
     let traits: ClientTraits?
     let authority: Authority
 
-    /// For people.
+    /// The log's text.
     static let cause =
         "the client ended TLS right after the handshake, before any request: it seems not to trust the proxy's "
         + "authority (sudo pinproxy ca install adds that to the system's trust store)"
 }
 
-/// Which clients trust the proxy's authority, as all workers have seen it.
+/// Records which clients trust the proxy's authority, for all workers.
 final class TrustWatch: Sendable {
     private struct State {
         var signs = TrustSigns()
@@ -33,7 +33,7 @@ final class TrustWatch: Sendable {
 
     /// Beyond it the same may be logged again.
     private static let toldLimit = 1024
-    /// Of one program. Further ones aren't logged: the log is not the client's to fill.
+    /// Most User-Agents of one program. Further ones aren't logged: a client can't fill the log.
     private static let agentLimit = 16
 
     private let state = Mutex(State())
@@ -62,9 +62,9 @@ final class TrustWatch: Sendable {
 /// The departures of a worker's clients, for as long as they may mean nothing: browsers open connections to spare, and
 /// close them when they have asked over another.
 final class DepartureDesk {
-    /// After it a client would have asked.
+    /// How long a client has for its first request.
     static let patienceNanoseconds: UInt64 = 3_000_000_000
-    /// Connections of one page are opened within it.
+    /// How long connections count as one page's.
     private static let memoryNanoseconds: UInt64 = 10_000_000_000
     private static let limit = 256
 
@@ -74,7 +74,7 @@ final class DepartureDesk {
     private var waiting: [(departure: ClientDeparture, due: MonotonicTime)] = []
     private lazy var deadline = Deadline(loop: loop, owner: self) { $0.waited() }
 
-    /// - Parameter tell: called on the loop for a client that still hasn't asked for anything, once for each client.
+    /// - Parameter tell: called on the loop for a client that still hasn't sent a request, once for each client.
     init(loop: EventLoop, watch: TrustWatch, tell: @escaping (ClientDeparture) -> Void) {
         self.loop = loop
         self.watch = watch

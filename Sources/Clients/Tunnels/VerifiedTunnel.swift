@@ -54,7 +54,7 @@ final class VerifiedTunnel: ByteStreamOwner {
     var probe: UpstreamProbe?
     /// No reads or writes until ``resume()``; a verdict may arrive.
     private var isSuspended = false
-    /// Of a HelloRetryRequest; the ServerHello after it needs no other.
+    /// The verdict about a HelloRetryRequest; the ServerHello after it needs no other.
     private var retryVerdict: TunnelVerdict?
 
     /// The longest ClientHello, in the smallest records, or some early data before a second one.
@@ -279,7 +279,7 @@ final class VerifiedTunnel: ByteStreamOwner {
                     contact: contact)))
     }
 
-    /// For a report.
+    /// The connection and the check, for a report.
     func judged(_ check: TunnelVerdict.Check?) -> WorkerContext.Judged {
         WorkerContext.Judged(
             route: route, requester: requester() ?? Requester(task: 0, client: nil, traits: nil), check: check)

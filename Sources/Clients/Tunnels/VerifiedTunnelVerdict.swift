@@ -114,7 +114,7 @@ extension VerifiedTunnel {
         guard version != .tls13 || finding.version == .tls13 else {
             return distrust(
                 .handshakeFailure, .probe,
-                "the origin spoke \(finding.version) with the probe, and TLS 1.3 with the client", upstream.contact(),
+                "the origin used \(finding.version) with the probe, and TLS 1.3 with the client", upstream.contact(),
                 presented: finding.verdict.presented)
         }
         accepted(self, TunnelVerdict(verdict: finding.verdict, check: .probe))

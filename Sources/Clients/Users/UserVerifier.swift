@@ -7,7 +7,7 @@ import PinproxyHTTPWire
 import PinproxyTLS
 import Synchronization
 
-/// Who may use the proxy: the users of one htpasswd file.
+/// Verifies user names and passwords by an htpasswd file.
 ///
 /// bcrypt is slow on purpose: comparisons run one by one on a queue and take turns (``FairQueue``), so that a client
 /// that tries many passwords delays itself. Right credentials are remembered by a keyed digest, until a reload.
@@ -41,7 +41,7 @@ package final class UserVerifier: Sendable {
     }
 
     private let users: [[UInt8]: BcryptHash]
-    /// Compared with the password of an unknown user, so that the time doesn't tell names.
+    /// Compared with the password of an unknown user, so that the time doesn't reveal names.
     private let decoy: BcryptHash?
     private let digests = KeyedDigest()
     private let state = Mutex(State())
@@ -116,8 +116,8 @@ package final class UserVerifier: Sendable {
                 logger.warning(
                     "users.limit",
                     metadata: [
-                        "cause": "\(what) are waiting to be compared",
-                        "effect": "further passwords are not compared: 503",
+                        "cause": "\(what) are waiting to be checked",
+                        "effect": "requests with further passwords get 503",
                     ])
             }
             answer(.notCompared(what))
@@ -142,7 +142,7 @@ package final class UserVerifier: Sendable {
         if turnedAway > 0 {
             logger.notice(
                 "users.limit",
-                metadata: ["effect": "passwords are compared again", "not_compared": .stringConvertible(turnedAway)])
+                metadata: ["effect": "passwords are checked again", "not_compared": .stringConvertible(turnedAway)])
         }
         for answer in answers { answer(isGood) }
     }
@@ -211,7 +211,7 @@ struct BcryptHash: Sendable, Equatable {
     }
 }
 
-/// Digests of secrets under a random key of this process, nested like HMAC, so that look-up times tell nothing.
+/// Digests of secrets under a random key of this process, nested like HMAC, so that look-up times reveal nothing.
 struct KeyedDigest: Sendable {
     private let key: [UInt8]
 

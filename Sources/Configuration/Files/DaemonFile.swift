@@ -14,7 +14,7 @@ struct DaemonFile {
     var log: LogSettings
     var reachability: [ReachabilityTarget]
     var admin: AdminSettings
-    /// Where the pin file is named (the whole file, if it isn't), and its path; nil for none.
+    /// The place where the pin file is named (else the whole file), and its path; nil for none.
     var pins: (place: Place, path: String)?
     var policy: PolicySettings?
     var telemetry: TelemetrySettings?

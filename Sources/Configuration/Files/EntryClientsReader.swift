@@ -60,7 +60,7 @@ extension PinEntryReader {
         return .success(text)
     }
 
-    /// Symbolic links are followed now: the kernel tells of the file that was run.
+    /// Symbolic links are followed now: the kernel reports the file that was run.
     private static func executable(_ text: String) -> Result<String, Reason> {
         guard text.hasPrefix("/") else {
             return .failure(Reason("\"\(text)\" is not an absolute path; write e.g. /usr/bin/curl"))

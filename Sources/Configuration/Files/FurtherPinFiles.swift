@@ -61,7 +61,7 @@ struct FurtherPinFiles {
         return path.hasPrefix(above) ? String(path.dropFirst(above.count)) : path
     }
 
-    /// Such a file would pin nothing, and nobody would notice.
+    /// Such a file would pin nothing, without an error.
     private func warnOfOthers(in directory: String) {
         guard let others = try? findings.sources.paths("\(directory)/*.yml") else { return }
         for path in others {
@@ -69,7 +69,7 @@ struct FurtherPinFiles {
         }
     }
 
-    /// Those that can be read, with their paths.
+    /// The readable files, with their paths.
     func sections(_ findings: Findings) -> [(root: Section, file: String)] {
         list.compactMap { path, place in
             guard let section = PinFile.section(of: path, namedAt: place, "", findings) else { return nil }

@@ -2,7 +2,7 @@ internal import PinproxySecurity
 internal import PinproxySession
 internal import PinproxyTLS
 
-/// What holds for hosts that have no entry, and for whatever an entry leaves unsaid.
+/// The settings of hosts without an entry, and of keys that an entry leaves out.
 struct PinDefaults {
     var action = HostAction.intercept
     var requirements = TrustRequirements()
@@ -118,7 +118,7 @@ extension Form where Value == TLSVersion {
     }
 }
 
-/// What the entries of one pin file have in common, made once for all that agree.
+/// Values that entries of one pin file share, made once.
 final class SharedParts {
     let patterns: HostPatterns
     let tls: ClientTLSFactory

@@ -72,7 +72,7 @@ struct PinEntryReader {
         return layers
     }
 
-    /// Where bytes pass untouched, there are no requests and responses that a rule could apply to.
+    /// Refuses rules with an action that forwards bytes unread: there are no requests for them.
     private func refuseRules(_ block: RuleBlock, of action: HostAction) {
         func refuse(_ name: String, _ place: Place) {
             section.error(
@@ -148,7 +148,7 @@ struct PinEntryReader {
         return PinExpiry(date: date, action: action)
     }
 
-    /// What the settings mean together.
+    /// Reports contradictions and warnings of the settings together.
     private func judge(_ policy: SecurityPolicy, isModeWritten: Bool) {
         guard let entry = section.start else { return }
         for contradiction in policy.contradictions {
@@ -176,7 +176,7 @@ struct PinEntryReader {
                 }
             section.warning(section.value(key) ?? entry, "insecure: \(unsafeSwitch)")
         }
-        // What changes with time is said by Snapshot.warnings(at:).
+        // Snapshot.warnings(at:) has the warnings that depend on time.
         if policy.mode != .none, policy.enforcement == .report, policy.rollout == nil {
             section.warning(
                 section.value("enforcement") ?? entry,

@@ -7,7 +7,7 @@ internal import PinproxySession
 /// pins.yaml, read: which hosts are pinned to what.
 struct PinFile {
     var defaults: PinDefaults
-    /// How TLS is spoken with hosts that have no entry.
+    /// The TLS settings for hosts without an entry.
     var defaultTLS: ClientTLS?
     var hosts: HostTable<HostEntry>
 
@@ -41,7 +41,7 @@ struct PinFile {
             }
             parts += [(root, place.file, true)] + list.map { ($0.root, $0.file, true) }
         }
-        // Those of the bundle, unless the machine has its own.
+        // The bundle's, unless the machine has its own.
         let deciding = parts.first { $0.isOfBundle && bundle?.local != .any } ?? parts.first { $0.root.has("defaults") }
         let main = deciding ?? parts.first
         let defaults = main.map { PinDefaults($0.root.section("defaults"), file: $0.file) } ?? PinDefaults()
@@ -79,7 +79,7 @@ struct PinFile {
         let errors = findings.errorCount
         let value = YAMLDocument.compose(bytes, file: file, findings: findings)
         guard let value, !value.isNull else {
-            // It may have been read while somebody was writing it: never "nothing is pinned".
+            // It may have been read while it was written: an empty file never means "nothing is pinned".
             if findings.errorCount == errors {
                 findings.error(
                     Place(file: file, line: 1, column: 1),
@@ -126,7 +126,7 @@ struct PinFile {
             }
             if !part.isOfBundle { ownCount = read.count }
         }
-        // The patterns of all are put together first, since each entry tells its own by them.
+        // All patterns are collected first, since each entry refers to its own among them.
         let numbering = HostPatterns.number(read.map(\.pattern))
         let shared = SharedParts(patterns: numbering.patterns, tls: factory)
         var entries: [HostEntry] = []

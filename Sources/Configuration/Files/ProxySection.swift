@@ -49,7 +49,7 @@ extension DaemonFileReader {
     /// Anyone who can reach the port can use the proxy, and with it this machine's place in the network.
     private func warnIfOpen(_ settings: ProxySettings, _ section: Section) {
         guard settings.users == nil, let value = section.value("allow_clients"),
-            // Which addresses systemd's sockets have, its units say.
+            // The addresses of systemd's sockets are in its units.
             settings.listen.takesInherited || settings.listen.addresses.contains(where: { !$0.isLoopback }),
             settings.allowClients.contains(where: { $0.prefixLength == 0 })
         else { return }

@@ -64,7 +64,7 @@ private struct RequestValues {
             guard name.description.lowercased() != "authorization" else {
                 section.error(
                     value,
-                    "\(name): a secret doesn't belong in this file; write {file: NAME} with a file that holds the "
+                    "\(name): a secret doesn't belong in this file; write {file: NAME} with a file that contains the "
                         + "value and is readable by its owner only, or use request.authorization")
                 return nil
             }
@@ -184,7 +184,7 @@ private struct RequestValues {
         return fileName == nil && type == nil ? .value(text) : .data(Array(text.utf8), fileName: fileName, type: type)
     }
 
-    /// What a part says of its content; nil: in a wrong way.
+    /// The file name and type of a part's content; nil: they are invalid.
     private func fileTraits(_ fields: Section) -> (fileName: String?, type: MediaType?)? {
         let fileName = fields.read("file_name", .text)
         let type = fields.read("type", Form.checked(MediaType.init))
@@ -232,7 +232,7 @@ extension RuleBlockReader {
             guard let serializers = table.nonEmptyElements(value, .serializer, Form<ResponseRules.Serializer>.anyCase)
             else { return nil }
             if serializers.dropLast().contains(.http) {
-                table.section.error(value, "serializer: http accepts every body, so what follows it is never asked")
+                table.section.error(value, "serializer: http accepts every body, so later ones are never tried")
                 return nil
             }
             return serializers

@@ -35,7 +35,7 @@ struct RolloutReader {
         guard hasPins else { return "there are no pins to enforce; add pinning and pins, or remove it" }
         if allowsInvalidCertificates {
             return
-                "with allow_invalid_certificates the pins are all that authenticates the server, so they are always "
+                "with allow_invalid_certificates the pins alone authenticate the server, so they are always "
                 + "enforced; remove it"
         }
         switch (key, enforcement) {

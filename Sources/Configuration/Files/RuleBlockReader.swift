@@ -91,7 +91,7 @@ struct RuleBlockReader {
                 element, "rules: a rule has a path or methods; settings for every request go next to \"rules\"")
             return nil
         }
-        // What is written and wrong is neither every path nor every method.
+        // An invalid value doesn't stand for every path or method.
         if case .some(nil) = path { return nil }
         if case .some(nil) = methods { return nil }
         return PathRule(

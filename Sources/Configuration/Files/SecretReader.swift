@@ -43,7 +43,7 @@ struct SecretReader {
         }
     }
 
-    /// The first line of the file that a value names; a stand-in where secrets are left aside.
+    /// The first line of the file that a value names; a placeholder if secrets aren't read.
     func secret(_ value: YAMLValue, _ key: String) -> String? {
         guard let written = section.scalar(value, key, .path) else { return nil }
         let path = section.path(written, at: value, key, .secret, relativeTo: file)
@@ -65,7 +65,8 @@ extension Section {
         {
             let what = key == "password_file" ? "password" : "token"
             return error(
-                value, "\(key): there is no such file; write the name of a file that holds the \(what), not the \(what)"
+                value,
+                "\(key): there is no such file; write the name of a file that contains the \(what), not the \(what)"
             )
         }
         error(value, "\(key): \(path): \(reason.text)")
@@ -104,7 +105,7 @@ struct IdentityReader {
         return made { () throws(IdentityError) in try Identity(chain: certificates, key: key) }
     }
 
-    /// The contents of a file that nobody else may read.
+    /// The contents of a file that no other user may read.
     func privateContents(_ path: String) -> Result<[UInt8], Reason> {
         FileContents.private(path, of: section.findings.services)
     }
@@ -118,7 +119,7 @@ struct IdentityReader {
         }
     }
 
-    /// What a file holds that is named by a key which must be there.
+    /// Reads the file that a required key names.
     func read<Value>(
         _ key: String, _ contents: (String) -> Result<[UInt8], Reason>, _ parse: ([UInt8]) -> Result<Value, Reason>
     ) -> Value? {
@@ -141,7 +142,7 @@ extension FileContents {
     /// The contents of a file of certificates or keys.
     static func small(_ path: String) -> Result<[UInt8], Reason> { read(path, limit: 1 << 20) }
 
-    /// The same of one that nobody else may read.
+    /// Reads a file that no other user may read.
     static func `private`(_ path: String, of services: Set<UInt32>) -> Result<[UInt8], Reason> {
         Result { () throws(PrivateFileProblem) in try PrivateFile.read(path, of: services) }.mapError {
             Reason("\($0)")
@@ -150,7 +151,7 @@ extension FileContents {
 }
 
 extension PinEntryReader {
-    /// What the proxy proves itself with to the host (`client_certificate`); nil without, or if it is wrong.
+    /// The proxy's certificate for the host (`client_certificate`); nil without one, or if it is invalid.
     func clientIdentity(_ action: HostAction) -> Identity? {
         guard let value = section.nonNull("client_certificate") else { return nil }
         guard action == .intercept else {

@@ -46,7 +46,7 @@ final class TableReader<Rules: RuleTable> {
         return isRight ? read : nil
     }
 
-    /// The same of a list where nothing would be acceptable if it were empty.
+    /// Reads a list that would accept nothing if it were empty.
     func nonEmptyElements<Value: Hashable>(_ value: YAMLValue, _ key: Rules.Key, _ form: Form<Value>) -> [Value]? {
         let read = elements(value, key, form)
         if read?.isEmpty == true {

@@ -137,8 +137,8 @@ extension DaemonFileReader {
             return .failure(Reason("the port is missing; \(example)"))
         }
         guard let port = UInt16(rest[rest.index(after: colon)...]), port > 0 else {
-            // Without its host, what stands here is the password.
-            return .failure(Reason("what follows the last colon is not a port; \(example)"))
+            // Without a host, this text is the password.
+            return .failure(Reason("the text after the last colon is not a port; \(example)"))
         }
         var host = String(rest[..<colon])
         if host.hasPrefix("["), host.hasSuffix("]") {

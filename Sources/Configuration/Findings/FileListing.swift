@@ -5,7 +5,7 @@ internal import PinproxySecurity
 package struct FileListing: Sendable, Equatable, Codable {
     /// A directory's absolute path.
     package let directory: String
-    /// Of names in it, as fnmatch(3) has them.
+    /// A pattern of names in it, by fnmatch(3).
     private let pattern: String
     /// In the order of their bytes.
     package let names: [String]

@@ -3,7 +3,7 @@ internal import PinproxyBundles
 internal import PinproxySecurity
 internal import PinproxyTLS
 
-/// Where one load reads the files that decide what is let through: from their places, or from copies of them.
+/// Reads the files that decide what is let through: from their places, or from copies of them.
 ///
 /// These are pinproxy.yaml, the pin file, and the trust anchors, pin files and lists of CT logs that they name.
 /// Everything else is always read from its own path: secrets, never copied; certificates, which belong to a key;
@@ -11,10 +11,10 @@ internal import PinproxyTLS
 final class FileSources {
     /// The files and what they were when they were read, in that order.
     private(set) var stamps: [FileStamp] = []
-    /// What patterns named, likewise.
+    /// The listings of patterns when they were read, in that order.
     private(set) var listings: [FileListing] = []
     private var known: Set<String> = []
-    /// Of the contents of pinproxy.yaml, the pin files, and those of the bundle, in reading order.
+    /// Digests of pinproxy.yaml, the pin files, and the bundle's pin files, in reading order.
     private var digests: [UInt8] = []
     private var copies: [String: CInt] = [:]
     private var readsCopies: Bool { !copies.isEmpty }
@@ -24,7 +24,7 @@ final class FileSources {
     init() {}
 
     /// Reads the copies instead of the files.
-    /// - Parameter snapshot: what was read of the files themselves, which may have changed since.
+    /// - Parameter snapshot: read from the files themselves, which may have changed since.
     init(_ files: ConfigurationFiles, of snapshot: Snapshot? = nil) throws(ConfigurationProblems) {
         stamps = snapshot?.sources ?? []
         listings = snapshot?.listings ?? []
@@ -48,12 +48,12 @@ final class FileSources {
 
     func note(_ contents: [UInt8]) { digests += SHA256Digest.of(contents).bytes }
 
-    /// Another one for another policy, as far as those files say.
+    /// A digest of those files, which differs between policies.
     var digest: SHA256Digest { SHA256Digest.of(digests) }
 
     func source(_ path: String) -> String {
         if ServiceCredential.isCredential(path) { return path }
-        // What isn't in the bundle isn't anywhere.
+        // A file of the bundle has no other place.
         if path.hasPrefix(BundleInForce.prefix) {
             return "/proc/self/fd/\(BundleInForce.place(of: path).flatMap { ofBundle[$0] } ?? -1)"
         }

@@ -6,7 +6,7 @@ final class Findings {
     let readsSecrets: Bool
     /// False: revocation lists are named but not read, since a policy's lists are on other machines.
     let readsRevocationLists: Bool
-    /// More than anybody reads. Further problems are counted, not kept.
+    /// Most problems kept. Further ones are counted.
     static let limit = 200
 
     let sources: FileSources

@@ -11,9 +11,9 @@ package struct NamedFile: Sendable, Hashable {
         case content
     }
 
-    /// As it is written.
+    /// The name as written in the configuration.
     package let name: String
-    /// Where it is.
+    /// The file's path.
     package let path: String
     package let purpose: Purpose
     /// The key that names it, e.g. `crl_files`.

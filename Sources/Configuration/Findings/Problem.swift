@@ -22,7 +22,7 @@ package struct Problem: Sendable, Hashable, CustomStringConvertible {
     package var description: String { "\(place): \(severity.rawValue): \(message)" }
 }
 
-/// Where something was written. Lines and columns (Unicode scalars) count from 1; nil: the whole file.
+/// A place in a file. Lines and columns (Unicode scalars) count from 1; nil: the whole file.
 package struct Place: Sendable, Hashable, CustomStringConvertible {
     /// The path as requested, so that people recognise it.
     package var file: String

@@ -8,10 +8,10 @@ package struct KeptBundle: Sendable, Codable, Equatable {
     /// A file of 16 MiB in base64, and its root again.
     static let limit = 48 << 20
 
-    /// What the server calls the file that it sent last.
+    /// The server's entity tag of the file that it sent last.
     package struct Tag: Sendable, Codable, Equatable {
         package let etag: String
-        /// Another server's tags mean something else.
+        /// The server's URL: another server's tags have other meanings.
         package let url: String
 
         package init(etag: String, url: String) {
@@ -22,9 +22,9 @@ package struct KeptBundle: Sendable, Codable, Equatable {
 
     /// The whole file.
     package let bytes: [UInt8]
-    /// Of that file.
+    /// The verification state of that file.
     package let state: BundleState
-    /// What was verified last: a later bundle may wait for its stage, or may not be put into force.
+    /// The last verified state: a later bundle may wait for its stage, or may not be put into force.
     package private(set) var latest: BundleState
     /// Unix seconds. All dates of the file held then.
     package let accepted: Int64
@@ -42,7 +42,7 @@ package struct KeptBundle: Sendable, Codable, Equatable {
         trust = settings.trust
     }
 
-    /// The same file, with a newer root or timestamp.
+    /// This file, with a newer root or timestamp.
     package func knowing(_ latest: BundleState, tag: Tag?) -> KeptBundle {
         var kept = self
         (kept.latest, kept.tag) = (latest, tag)
@@ -83,7 +83,7 @@ package struct KeptBundle: Sendable, Codable, Equatable {
 extension PolicySettings {
     fileprivate var trust: [String] { keys.map(\.text).sorted() + ["\(threshold)"] }
 
-    /// What holds of an accepted bundle, verified at the time of its acceptance. Its root may be much newer than the
+    /// The policy of an accepted bundle, verified at the time of its acceptance. Its root may be much newer than the
     /// configured keys, and stays known while these are unchanged.
     package func inForce(_ kept: KeptBundle) throws(BundleError) -> BundleInForce {
         let known = kept.trust == trust ? kept.state : nil
@@ -91,7 +91,7 @@ extension PolicySettings {
         return BundleInForce(verified, confirmed: kept.latest)
     }
 
-    /// What is remembered of a bundle that was accepted by these keys. By others, nothing is known.
+    /// The state of a bundle that was accepted by these keys; nil for other keys.
     package func remembered(_ kept: KeptBundle?) -> KeptBundle? {
         kept.flatMap { (try? inForce($0)) == nil ? nil : $0 }
     }

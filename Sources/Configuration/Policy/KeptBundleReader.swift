@@ -7,7 +7,7 @@ internal import PinproxyTLS
 /// changed, and dates pass.
 struct KeptBundleReader {
     let settings: PolicySettings
-    /// Where the proxy keeps it.
+    /// The directory of the kept bundle.
     let directory: String
     let findings: Findings
     let now: UnixTime
@@ -64,7 +64,7 @@ struct KeptBundleReader {
         }
     }
 
-    /// Nobody edits this file, so it isn't copied, and its changes aren't reported.
+    /// This file isn't edited, so it isn't copied, and its changes aren't reported.
     private static func kept(in directory: String) throws(Reason) -> KeptBundle? {
         let bytes: [UInt8]
         do throws(FileProblem) {

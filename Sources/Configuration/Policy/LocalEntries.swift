@@ -18,7 +18,7 @@ struct LocalEntries {
         self.defaults = defaults
     }
 
-    /// What a local entry would weaken, in human-readable form; nil: nothing.
+    /// The weakness of a local entry, in human-readable form; nil: none.
     func weakness(of own: HostEntry, _ pattern: HostPattern) -> String? {
         // Each contains all names of the own pattern: the most specific one decides, on its port.
         for (other, entry) in broader(than: pattern).sorted(by: { $0.pattern.isMoreSpecific(than: $1.pattern) }) {
@@ -64,13 +64,13 @@ struct LocalEntries {
     }
 }
 
-/// What an entry, or the defaults, demand of a host.
+/// The demands of an entry, or of the defaults, on a host.
 private struct Stance {
     let action: HostAction
     let policy: SecurityPolicy
     let clients: EntryClients?
     let reportURI: ServiceURL?
-    /// Of an entry of the bundle; false: those of the defaults hold.
+    /// Whether the bundle's entry has rules; false: those of the defaults apply.
     let hasRules: Bool
     let defaultRules: RuleLayers?
     let isOfEntry: Bool
@@ -109,7 +109,7 @@ private struct Stance {
 }
 
 extension SecurityPolicy {
-    /// What another policy accepts that this one refuses, as far as the keys of an entry say; nil: nothing.
+    /// The first relaxation in another policy, as far as the keys of an entry say; nil: none.
     fileprivate func weakness(of own: SecurityPolicy) -> String? {
         if own.allowsInvalidCertificates, !allowsInvalidCertificates { return "allow_invalid_certificates" }
         if !own.validatesDomainName, validatesDomainName { return "validates_domain_name: false" }

@@ -1,7 +1,7 @@
 internal import FoundationEssentials
 internal import Glibc
 
-/// What distinguishes this machine from others.
+/// The identity of this machine.
 package enum MachineIdentity {
     /// By machine-id(5), which images of machines must not share; else the host's name. Only hashes of it leave the
     /// machine.

@@ -7,7 +7,7 @@ package struct RolloutStage {
 
     /// - Parameter machine: distinguishes it from others, and stays the same.
     package init(machine: String) {
-        // Of 2^32 values one hundredth more or less doesn't matter.
+        // The hundredths of 2^32 values are equal enough.
         let digest = SHA256Digest.of(Array("pinproxy rollout \(machine)".utf8)).bytes
         place = Int(digest.prefix(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) } % 100)
     }

@@ -16,7 +16,7 @@ extension Snapshot {
         var found = warnings
         for entry in reported.prefix(Findings.limit) {
             guard let rollout = entry.policy.rollout else { continue }
-            // Not "insecure": that is as somebody has planned it, perhaps on most machines of a fleet.
+            // Not "insecure": it is planned, perhaps on most machines of a fleet.
             let text = "\(Self.rolloutWarning)\(rollout.text(at: time)): one that doesn't match is logged, not refused"
             found.append(Problem(.warning, at: entry.place, text))
         }

@@ -31,7 +31,7 @@ enum FileContents {
         return status.st_mode & S_IFMT == S_IFREG ? nil : "not a regular file"
     }
 
-    /// Another number after each time that the file was written, `touch` included; 0 if it can't be asked.
+    /// A number that changes with each write of the file, `touch` included; 0 if it is unknown.
     static func edition(_ path: String) -> Int {
         var status = stat()
         guard stat(path, &status) == 0 else { return 0 }

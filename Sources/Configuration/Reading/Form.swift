@@ -1,13 +1,13 @@
 internal import PinproxyHTTPWire
 internal import PinproxySession
 
-/// How the text of a scalar is read into a value.
+/// Reads the text of a scalar into a value.
 struct Form<Value> {
     let read: (String) -> Result<Value, Reason>
 }
 
 extension Form {
-    /// Reads the text, or gives a reason that may be shown to anybody.
+    /// Reads the text, or gives a reason that any user may see.
     ///
     /// A mistaken or misplaced URL may hold a password. So a reason quotes only from the text without it.
     func readShowably(_ text: String) -> Result<Value, Reason> {
@@ -56,7 +56,7 @@ extension Form where Value == Int {
 
 extension Form where Value == Duration {
     static func duration(_ range: ClosedRange<Duration>) -> Form {
-        // Nobody gives a time of days in seconds.
+        // Times of days aren't given in seconds.
         let usual = range.lowerBound >= .days(1) ? ("d", "days") : ("s", "seconds")
         return Form { text in
             Quantity.duration(text, usual: usual).flatMap { inRange($0, range, text, "a time", Quantity.text) }

@@ -88,7 +88,7 @@ extension Form where Value == BaseURL {
             if written.contains("@") {
                 return .failure(Reason("credentials don't belong in the URL; see session.credentials"))
             }
-            if path.contains("?") { return .failure(Reason("a base has no query; leave out what follows ?")) }
+            if path.contains("?") { return .failure(Reason("a base has no query; remove the ? and the text after it")) }
             if path.contains("#") { return .failure(Reason("a fragment (#…) is never sent; leave it out")) }
             guard path.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && !"\\\"<>^`{|}".utf8.contains($0) }) else {
                 return .failure(Reason("the path contains what must be percent-encoded"))

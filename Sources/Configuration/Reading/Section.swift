@@ -102,7 +102,7 @@ final class Section {
         switch value.content {
         case .sequence(let list): return list
         case .scalar(let text):
-            // What may begin with a dash stands in the key's line, or within quotes.
+            // A value that may begin with a dash stands in the key's line, or within quotes.
             if value.isWord, value.line > pairs.first(where: { $0.key == key })?.line ?? value.line,
                 let hint = YAMLSlip.dashHint(text)
             {

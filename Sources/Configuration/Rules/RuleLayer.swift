@@ -2,7 +2,7 @@ package import PinproxyHTTPWire
 package import PinproxySerialization
 package import PinproxySession
 
-/// Who wrote a key.
+/// The origin of a key: the defaults or an entry.
 package struct RuleSource: Sendable, Hashable, CustomStringConvertible {
     package enum Writer: String, Sendable {
         case defaults, entry
@@ -23,7 +23,7 @@ package struct RuleSource: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// What is written in one place of `session`, `request` and `response`.
+/// The keys in one place of `session`, `request` and `response`.
 package struct RuleLayer: Sendable {
     package let source: RuleSource
     package var session = WrittenTable<SessionRules>()

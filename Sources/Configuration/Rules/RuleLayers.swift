@@ -18,7 +18,7 @@ internal import PinproxyTLS
 /// (``PathReadings``). If they don't select the same rules, the path is ambiguous, and the caller refuses the request:
 /// no rule could be trusted to hold.
 package final class RuleLayers: Sendable {
-    /// Which rules match a request, by their indices.
+    /// The rules that match a request, by their indices.
     package struct Choice: Sendable, Hashable {
         package let ofDefaults: Int?
         package let ofEntry: Int?
@@ -73,7 +73,7 @@ package final class RuleLayers: Sendable {
         return .decided(first)
     }
 
-    /// The same for a path and query, for the command line and tests.
+    /// Chooses the rules for a path and query, for the command line and tests.
     package func choose(path target: String, method: String) -> Outcome {
         var readings = PathReadings()
         readings.take(target)

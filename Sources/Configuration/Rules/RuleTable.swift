@@ -6,10 +6,10 @@ package import PinproxySession
 package protocol RuleTable: Sendable, Equatable {
     associatedtype Key: RawRepresentable<String>, CaseIterable, Hashable, Sendable
 
-    /// The key of its mapping; empty: its keys stand in the entry itself.
+    /// The key of its mapping; empty: its keys are in the entry itself.
     static var name: String { get }
 
-    /// What holds where nothing is written.
+    /// Creates the defaults.
     init()
 
     /// The value of a key in human-readable form, as the file would write it; secrets are masked.
@@ -25,7 +25,7 @@ extension RequestRules: RuleTable {
 }
 
 extension CacheRules: RuleTable {
-    /// Its keys stand beside `session`, `request` and `response`.
+    /// Its keys are beside `session`, `request` and `response`.
     package static var name: String { "" }
 }
 
@@ -54,7 +54,7 @@ package struct WrittenTable<Rules: RuleTable>: Sendable {
     /// A key that isn't written is left alone.
     func copy(_ key: Rules.Key, to rules: inout Rules) { copies[key]?(values, &rules) }
 
-    /// The key isn't written, or says what holds without it.
+    /// Whether the key is absent, or has its default value.
     func isDefault(_ key: Rules.Key) -> Bool {
         var copy = Rules()
         self.copy(key, to: &copy)

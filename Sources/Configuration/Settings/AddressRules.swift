@@ -14,7 +14,7 @@ extension AddressRange {
             length = UInt8(parts[1]).map(Int.init)
             let width = address.bytes.count * 8
             guard let length, length <= width else {
-                return .failure(Reason("\"\(text)\": what follows the slash must be a number from 0 to \(width)"))
+                return .failure(Reason("\"\(text)\": the text after the slash must be a number from 0 to \(width)"))
             }
         }
         guard let range = AddressRange(address, prefixLength: length) else {

@@ -2,13 +2,13 @@ package import PinproxyTLS
 
 /// The admin port (`admin` in pinproxy.yaml): health, metrics, tasks and the status page.
 package struct AdminSettings: Sendable {
-    /// None: there is no admin port.
+    /// Empty: there is no admin port.
     package var listen: [ListenPlace] = []
     /// `systemd`: also on the sockets that it hands over under the name `admin`.
     package var takesInherited = false
     /// Whether other machines may be let reach it.
     package var isProtected: Bool { tls != nil && token != nil }
-    /// What the port shows when it speaks TLS; nil for plain text.
+    /// The certificate of the port with TLS; nil: plain text.
     package var tls: Identity?
     /// The digest of what a request has to bring in `Authorization: Bearer`; nil: it needs nothing, and changes
     /// nothing.
@@ -51,9 +51,9 @@ package enum ListenPlace: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// Who may connect to a Unix socket, by its permissions.
+/// The users who may connect to a Unix socket, by its permissions.
 package struct SocketAccess: Sendable, Hashable {
-    /// Of the file, e.g. 0o660.
+    /// The file's mode, e.g. 0o660.
     package var mode: UInt32 = 0o600
     /// The file's group by its number; nil: the process's.
     package var group: UInt32?

@@ -9,6 +9,6 @@ package struct AuthoritySettings: Sendable, Equatable {
     package var signer: String?
     /// How long a minted leaf is valid, the backdate not counted.
     package var leafLifetime: Duration
-    /// What a new authority may sign for; nil: every host.
+    /// The names that a new authority may sign for; nil: every host.
     package var permitted: PermittedNames?
 }

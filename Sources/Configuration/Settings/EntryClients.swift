@@ -1,4 +1,5 @@
-/// Who may use an entry (`clients` in pins.yaml), by the kernel's word: every list must hold; the unknown never does.
+/// The clients that may use an entry (`clients` in pins.yaml), as the kernel identifies them. Every list must match;
+/// unknown never matches.
 package struct EntryClients: Sendable, Equatable {
     package struct User: Sendable, Equatable {
         package let name: String

@@ -4,10 +4,10 @@ package import Synchronization
 
 /// One entry of the pin file, perhaps of 100,000. A class: a look-up copies nothing. They share ``EntryTerms``.
 package final class HostEntry: Sendable {
-    /// What decides where the action looks at certificates; without pins elsewhere.
+    /// Applies where the action verifies certificates; without pins elsewhere.
     package let policy: SecurityPolicy
     private let terms: EntryTerms
-    /// Where exchanges with the host are counted; ``noSlot`` until somebody counts them.
+    /// The slot for counts of exchanges with the host; ``noSlot`` until it is assigned.
     package let slot = Atomic<Int>(noSlot)
     package static let noSlot = -1
     // UInt32 is as far as the lines of a file and their lengths are counted.
@@ -40,16 +40,16 @@ package final class HostEntry: Sendable {
     }
 
     package var action: HostAction { terms.action }
-    /// How TLS is spoken with the host; nil where the action doesn't speak it.
+    /// The host's TLS settings; nil where the action doesn't use TLS.
     package var tls: ClientTLS? { terms.tls }
     package var reportURI: ServiceURL? { terms.reportURI }
     /// A client gets the refusal inside its TLS, as from the origin (`on_refusal: page`).
     package var showsRefusals: Bool { terms.showsRefusals }
     /// The chains seen are recorded, to make pins of them (`record: true`).
     package var records: Bool { terms.records }
-    /// How exchanges with the host are made, shaped and judged; nil: nothing is written about it.
+    /// The rules for exchanges with the host; nil: none are written.
     package var rules: RuleLayers? { terms.rules }
-    /// Who may use the entry; nil: everybody.
+    /// The clients that may use the entry; nil: all.
     package var clients: EntryClients? { terms.clients }
 
     /// Its pattern, in human-readable form. Computed at each call: a connection calls once.
@@ -64,7 +64,7 @@ package final class HostEntry: Sendable {
     package var location: String { line > 0 ? "\(file):\(line)" : file }
 }
 
-/// What a ``HostEntry`` says besides its pattern and its policy.
+/// The settings of a ``HostEntry`` besides its pattern and policy.
 package final class EntryTerms: Sendable, Equatable {
     let action: HostAction
     let tls: ClientTLS?
@@ -73,7 +73,7 @@ package final class EntryTerms: Sendable, Equatable {
     let records: Bool
     let rules: RuleLayers?
     let clients: EntryClients?
-    /// Where the entry's pattern is one of.
+    /// The list with the entry's pattern.
     let patterns: HostPatterns
     let file: String
 
@@ -101,7 +101,7 @@ package final class EntryTerms: Sendable, Equatable {
     }
 }
 
-/// What is done with a host (`action` in pins.yaml).
+/// The action for a host (`action` in pins.yaml).
 package enum HostAction: String, Sendable, CaseIterable {
     /// The proxy terminates TLS on both sides, and the policy decides.
     case intercept

@@ -84,9 +84,9 @@ extension SocketAddress {
     }
 }
 
-/// Where clients are accepted: `listen` of `proxy` in pinproxy.yaml.
+/// Places that accept clients: `listen` of `proxy` in pinproxy.yaml.
 package struct ListenSettings: Sendable, Equatable {
-    /// None twice. Empty only if there are ``paths``, or ``takesInherited``.
+    /// Without duplicates. Empty only with ``paths`` or ``takesInherited``.
     package var addresses: [ListenAddress]
     /// `systemd`: also on its sockets of the port's name, `proxy` or `admin` (FileDescriptorName=, systemd.socket(5)).
     package var takesInherited = false
@@ -95,6 +95,6 @@ package struct ListenSettings: Sendable, Equatable {
     /// Addresses with a PROXY header before a client's first byte, and its trusted senders.
     package var proxyProtocol: [ListenAddress: [AddressRange]] = [:]
 
-    /// Where a program can connect.
+    /// The addresses that a program can connect to.
     package var directAddresses: [ListenAddress] { addresses.filter { proxyProtocol[$0] == nil } }
 }

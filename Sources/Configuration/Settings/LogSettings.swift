@@ -1,4 +1,4 @@
-/// What is logged, and how (`log` in pinproxy.yaml).
+/// The level and format of the log (`log` in pinproxy.yaml).
 package struct LogSettings: Sendable, Equatable {
     package enum Level: String, Sendable, CaseIterable {
         case trace, debug, info, notice, warning, error, critical

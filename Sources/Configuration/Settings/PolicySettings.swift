@@ -1,6 +1,6 @@
 package import PinproxyBundles
 
-/// Where this machine's policy comes from (`policy` in pinproxy.yaml): a signed bundle, fetched again and again.
+/// The source of this machine's policy (`policy` in pinproxy.yaml): a signed bundle, fetched periodically.
 package struct PolicySettings: Sendable, Equatable {
     /// The policy while no valid bundle is known: before the first one, or after the last one has expired.
     package enum OnExpiry: String, Sendable, CaseIterable {
@@ -11,12 +11,12 @@ package struct PolicySettings: Sendable, Equatable {
     }
 
     package let bundle: ServiceURL
-    /// Of the root role, for the first bundle; afterwards the roots say.
+    /// Keys of the root role, for the first bundle; later ones are in the roots.
     package let keys: [BundleKey]
     package let threshold: Int
-    /// Between two looks.
+    /// The time between two fetches.
     package let interval: Duration
-    /// Of this machine.
+    /// The groups of this machine.
     package let groups: [String]
     package let onExpiry: OnExpiry
 

@@ -5,7 +5,7 @@ package import PinproxyTLS
 package struct ProxySettings: Sendable {
     package var listen: ListenSettings
     package var socket: SocketAccess
-    /// What the proxy port shows when it speaks TLS (an `https://` proxy); nil for plain text.
+    /// The certificate of a proxy port with TLS (an `https://` proxy); nil: plain text.
     package var tls: Identity?
     /// Whether the proxy port speaks TLS, also where ``tls`` was not read.
     package var speaksTLS: Bool
@@ -13,13 +13,13 @@ package struct ProxySettings: Sendable {
     package var workers: Int?
     /// Nil: every client in `allowClients` may use the proxy.
     package var users: UserFile?
-    /// Who may connect. Never empty.
+    /// The clients that may connect. Never empty.
     package var allowClients: [AddressRange]
     /// The only user served, besides runs; nil: everybody in `allowClients`. Set for `pinproxy exec --start`.
     package var owner: UInt32?
     /// Whether messages that pass get a Via field (RFC 9110 section 7.6.3).
     package var via: Bool
-    /// What clients are offered by ALPN, inside CONNECT and on a proxy port with TLS, best first.
+    /// Protocols offered to clients by ALPN, inside CONNECT and on a proxy port with TLS, best first.
     package var http: [HTTPProtocol]
 }
 

@@ -2,7 +2,7 @@ internal import Glibc
 internal import PinproxyAddresses
 internal import PinproxyHTTPWire
 
-/// What is watched, to know whether the network can be reached (`reachability` in pinproxy.yaml).
+/// A target to watch for reachability (`reachability` in pinproxy.yaml).
 package enum ReachabilityTarget: Sendable, Hashable {
     /// The machine as a whole.
     case any

@@ -14,7 +14,7 @@ package struct ServiceURL: Sendable, Hashable, CustomStringConvertible {
     /// For display: without its query, which may hold a token.
     package let description: String
 
-    /// All of it.
+    /// The whole URL.
     package var address: String {
         "\(isSecure ? "https" : "http")://\(host.contains(":") ? "[\(host)]" : host):\(port)\(target)"
     }

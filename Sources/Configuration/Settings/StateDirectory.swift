@@ -1,4 +1,4 @@
-/// Where the daemon keeps what it makes: the authority, the combined trust bundle, the process id.
+/// The daemon's directory for its files: the authority, the combined trust bundle, the process ID.
 package enum StateDirectory {
     /// `$STATE_DIRECTORY` (of several, the first), else `$XDG_STATE_HOME/pinproxy`, else `~/.local/state/pinproxy`; nil
     /// without a home directory. Relative values are ignored, as the XDG specification asks.

@@ -11,11 +11,11 @@ package struct TelemetrySettings: Sendable, Equatable {
     package let collector: ServiceURL
     /// The value of Authorization.
     package let authorization: Secret?
-    /// Between two sendings.
+    /// The time between two exports.
     package let interval: Duration
     /// In the order of ``Signal``.
     package let signals: [Signal]
-    /// Of the resource, besides those that the proxy sets.
+    /// Attributes of the resource, besides those that the proxy sets.
     package let attributes: [String: String]
 
     package var sendsEvents: Bool { signals.contains(.logs) }

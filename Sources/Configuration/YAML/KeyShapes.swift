@@ -1,4 +1,4 @@
-/// A look at the text before libyaml's. It refuses keys that are not words, with an error that says so where
+/// Scans the text before libyaml does. It refuses keys that are not words, with a clear error where
 /// libyaml's wouldn't, and finds the colons that begin a value in brackets (`[::1]`), see MarkedText.
 ///
 /// It knows only quotes, comments and brackets of YAML.
@@ -106,7 +106,7 @@ struct KeyShapes {
         index = min(index + 1, bytes.endIndex)
     }
 
-    /// What ends here is a key if a colon follows on the line (and, outside of brackets, a blank after that).
+    /// The text that ends here is a key if a colon follows on the line (and, outside of brackets, a blank after that).
     private func refuseKey(endingAt end: Int, _ message: String) throws(TextDefect) {
         var next = end
         while byte(next) == UInt8(ascii: " ") || byte(next) == UInt8(ascii: "\t") { next += 1 }
@@ -130,7 +130,7 @@ struct KeyShapes {
     }
 }
 
-/// What keeps a file from being read as YAML, and where; line and column from 1.
+/// Why a file can't be read as YAML, and where; line and column from 1.
 struct TextDefect: Error, Equatable {
     var line: Int
     var column: Int

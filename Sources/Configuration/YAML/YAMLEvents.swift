@@ -1,6 +1,6 @@
 internal import CPinproxyYAML
 
-/// What libyaml finds in a text, one event after the other.
+/// The events that libyaml finds in a text, one after the other.
 struct YAMLEvents: ~Copyable {
     enum Event {
         case streamStart, streamEnd
@@ -25,7 +25,7 @@ struct YAMLEvents: ~Copyable {
         var anchor: String?
     }
 
-    /// Where an event begins. Both from 1; columns count Unicode scalars.
+    /// The start of an event. Both count from 1; columns count Unicode scalars.
     typealias Mark = (line: Int, column: Int)
 
     // The parser knows its own address.
@@ -69,7 +69,7 @@ struct YAMLEvents: ~Copyable {
         case YAML_MAPPING_START_EVENT:
             .mappingStart(anchor: name(raw.data.mapping_start.anchor), isSet: isSet(raw.data.mapping_start.tag))
         case YAML_MAPPING_END_EVENT: .mappingEnd
-        // What is left is the stream's end; "no event" comes after it.
+        // The stream's end remains; "no event" follows it.
         default: .streamEnd
         }
     }

@@ -38,7 +38,7 @@ struct YAMLMapping {
         pairs.count < Self.few ? pairs.first { $0.key == key }?.line : lines[key]
     }
 
-    /// What is written wins over what is merged, and of that the first.
+    /// Written pairs win over merged ones, and of these the first.
     var merged: [YAMLPair] {
         guard !more.isEmpty else { return pairs }
         var all = pairs

@@ -3,7 +3,7 @@ struct YAMLSlip {
     /// libyaml's words.
     let problem: String
     let context: (text: String, line: Int)?
-    /// Where libyaml met it, counted from 1.
+    /// The line at which libyaml noticed it, from 1.
     let line: Int
     let column: Int
     let text: MarkedText

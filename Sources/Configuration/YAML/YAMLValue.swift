@@ -20,7 +20,7 @@ struct YAMLValue {
     var line: Int
     var column: Int
 
-    /// What it is, as part of a sentence.
+    /// The kind of value, as part of a sentence.
     var kind: String {
         switch content {
         case .null: "nothing"

@@ -160,7 +160,7 @@ extension AdminSettings {
 /// `localhost` and its configured names, and to no other site's page (Fetch Metadata).
 struct AdminGate: Sendable {
     enum Right: Int, Comparable, Sendable {
-        /// For anybody: health, and files for clients.
+        /// For any client: health, and files for clients.
         case fetch
         /// The proxy's state and settings.
         case read
@@ -222,7 +222,7 @@ struct AdminGate: Sendable {
         return response
     }()
 
-    /// Compared by digest: the time tells nothing about the token.
+    /// Compared by digest: the time reveals nothing about the token.
     private func holdsToken(_ request: ControlRequest) -> Bool {
         guard let token, let authorization = request.authorization else { return false }
         let parts = authorization.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: true)

@@ -13,7 +13,7 @@ struct CacheDesk {
         case figures, responses, purge
     }
 
-    /// What ``ControlResources`` needs of the daemon.
+    /// The parts of the daemon that ``ControlResources`` uses.
     struct Daemon {
         let cache: ResponseCache
         /// Nil while the proxy starts.
@@ -102,7 +102,7 @@ struct CacheDesk {
 
 /// The answer of `POST /cache/purge`.
 package struct CachePurge: Codable, Sendable, Equatable {
-    /// Responses.
+    /// The number of removed responses.
     package let removed: Int
 }
 
@@ -141,7 +141,7 @@ extension OwnedRequest {
 }
 
 extension StorageObjection {
-    /// What follows "because".
+    /// The reason, as a clause after "because".
     var explanation: String {
         switch self {
         case .reported: "its server has no pin that matches, and is only reported (enforcement: report)"
@@ -165,7 +165,7 @@ extension StorageRefusal {
                 + "s-maxage"
         case .cookie: "the response set a cookie, and the entry says shared: true"
         case .vary: "the response varies by what no request repeats (Vary: *)"
-        case .unspecified: "the response said nothing of its freshness, and nothing allows a guess"
+        case .unspecified: "the response has no freshness information, and no heuristic applies"
         case .part: "it was a part without its place in the whole, or without a strong ETag"
         case .tooLarge: "it was larger than a twentieth of the store"
         }

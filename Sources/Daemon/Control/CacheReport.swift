@@ -4,7 +4,7 @@ import PinproxyLocalPeers
 import PinproxySession
 package import PinproxyTLS
 
-/// What the cache did since the start.
+/// Counts of the cache since the start.
 package struct CacheCounts: Codable, Sendable, Equatable {
     /// Requests to hosts with a cache, as the log has it.
     package var hit = 0
@@ -13,7 +13,7 @@ package struct CacheCounts: Codable, Sendable, Equatable {
     package var stale = 0
     /// Bytes of bodies that no origin had to send.
     package var savedBytes = 0
-    /// Of 1: requests that got a stored body; nil: there was no request.
+    /// The share of requests that got a stored body, from 0 to 1; nil: there was no request.
     package var hitRatio: Double?
 
     package init() {}
@@ -40,7 +40,7 @@ package struct CacheReport: Codable, Sendable, Equatable {
 
     package var requests: CacheCounts
     package var stores: [Store]
-    /// Those with the most bytes first, at most 10.
+    /// At most 10 origins, the ones with the most bytes first.
     package var origins: [Origin]
     /// Entries with a cache; the defaults count as one.
     package var entries: Int
@@ -81,7 +81,7 @@ package struct StoredResponseReport: Codable, Sendable, Equatable {
         case verdictEnded = "verdict-ended"
     }
 
-    /// What says how long it is fresh.
+    /// The source of its freshness lifetime.
     package enum Basis: String, Codable, Sendable {
         case sharedMaxAge = "s-maxage"
         case maxAge = "max-age"
@@ -102,12 +102,12 @@ package struct StoredResponseReport: Codable, Sendable, Equatable {
     package let owner: Owner
     /// A user's number; nil for others.
     package let user: UInt32?
-    /// Of the user or account.
+    /// The name of the user or account.
     package let ownerName: String?
     package let status: Int
-    /// Of its body.
+    /// Bytes of its body.
     package let bytes: Int
-    /// Of a part: its first and last byte, and those of the whole.
+    /// A part's first and last byte, and the length of the whole.
     package let first: UInt64?
     package let last: UInt64?
     package let complete: UInt64?
@@ -124,7 +124,7 @@ package struct StoredResponseReport: Codable, Sendable, Equatable {
     package let noCache: Bool
     /// `ETag` or `Last-Modified`; nil: the origin can't confirm it.
     package let validator: String?
-    /// What a GET gets that selects it.
+    /// The answer to a GET that selects it.
     package let answer: Answer
 }
 
@@ -193,7 +193,7 @@ extension StoredResponseReport {
 }
 
 extension StoredResponseReport.Field {
-    /// Fields that select a representation and never hold a secret. What isn't known may hold one.
+    /// Fields that select a representation and never hold a secret. Other fields may hold one.
     private static let shown: Set = [
         "accept", "accept-charset", "accept-encoding", "accept-language", "accept-profile", "content-type", "dnt",
         "origin", "prefer", "range", "save-data", "te", "upgrade-insecure-requests", "user-agent", "x-requested-with",

@@ -21,7 +21,7 @@ struct ConfigurationReport: Encodable {
         let action: String
         let pinning: String
         let pins: [Pin]
-        /// Of now; `rollout` says what comes.
+        /// The present enforcement; `rollout` has the changes to come.
         let enforcement: String
         /// When, where or after what its pins are enforced.
         let rollout: String?

@@ -5,7 +5,7 @@ package import PinproxyHTTPWire
 
 /// A request to a running proxy over one of its sockets. Its methods block.
 struct ControlCall: ~Copyable {
-    /// Of a head, a line, or a refusal.
+    /// Most bytes of a head, a line, or a refusal.
     static let longestPart = 64 << 10
 
     private let socket: Descriptor

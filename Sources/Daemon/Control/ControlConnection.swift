@@ -92,7 +92,7 @@ extension ControlConnection: AnsweringOwner {
         guard let feed = feed() else { return reply(.problem(503, "the proxy is just starting"), keeps: false) }
         if let lack = feed.lack(for: claimant) {
             return reply(
-                .problem(503, "\(lack.text("watchers", of: claimant)) get events already, and no more can"),
+                .problem(503, "\(lack.text("watchers", of: claimant)) already receive events, which is the limit"),
                 keeps: false)
         }
         watched = feed

@@ -7,7 +7,7 @@ struct ControlResponse: Sendable {
     let status: Int
     let body: [UInt8]
     var type = "application/json"
-    /// Of a 405.
+    /// The method that a 405 allows.
     var allow: Method?
     var wantsToken = false
     /// The connection becomes a watcher (``LiveFeed``).

@@ -2,7 +2,7 @@ package import PinproxyConfiguration
 package import PinproxyTLS
 import Synchronization
 
-/// The answer of `GET /files`: what the configuration in force was read from. For the control socket alone.
+/// The answer of `GET /files`: the files of the configuration in force. For the control socket alone.
 package struct FilesReport: Codable, Sendable, Equatable {
     package static let target = "/files"
 
@@ -18,7 +18,7 @@ package struct FilesReport: Codable, Sendable, Equatable {
     /// The state directory has a copy of what is in force (``KeptConfiguration``).
     package let kept: Bool
 
-    /// Those that were written, replaced or removed since, and directories where one was added.
+    /// Files that were written, replaced or removed since, and directories where one was added.
     package var changed: [String] {
         let files = files.filter { !$0.isCurrent }.map(\.path)
         let directories = (listings ?? []).filter { !$0.isCurrent }.map(\.directory)

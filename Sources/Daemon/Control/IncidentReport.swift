@@ -12,7 +12,7 @@ package struct IncidentList: Codable, Sendable, Equatable {
 /// The answer of `GET /incidents/ID`: all of one, and the chain to compare it with.
 package struct IncidentRecord: Codable, Sendable, Equatable {
     package let incident: Incident
-    /// Of those of its host that met a pin, the nearest; nil: none is known.
+    /// The most similar chain of its host that matched a pin; nil: none is known.
     package let matched: MatchedChains.Chain?
 
     package init(_ incident: Incident, _ matched: MatchedChains) {

@@ -99,11 +99,11 @@ package enum DoorSocket {
 
 /// Why a running proxy gave no useful answer.
 package enum ControlFailure: Error, Sendable, Equatable {
-    /// Nobody listens, or this user may not connect.
+    /// No process listens, or this user may not connect.
     case unreachable(SystemError)
-    /// Somebody else could have put it there.
+    /// Another user could have put it there.
     case untrusted(String)
-    /// The wrong process listens there; nothing was asked.
+    /// Another process listens there; no request was sent.
     case stranger(process: Int32)
     case refused(status: Int, cause: String)
     case silent

@@ -57,10 +57,10 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package var changedFiles: [String]?
     /// Why the start has refused the configuration files.
     package var fallback: String?
-    /// Of the policy: pinproxy.yaml and all pin files, the bundle's included. SHA-256, in hexadecimal.
+    /// The policy's SHA-256 in hexadecimal: of pinproxy.yaml and all pin files, the bundle's included.
     package var digest: String?
     package var policy: PolicyStatus?
-    /// What the collector has taken; nil: none is named.
+    /// The data that the collector has accepted; nil: none is named.
     package var telemetry: TelemetryStatus?
     package var listen: [String]?
     package var admin: [String]?
@@ -94,7 +94,7 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package var refusalsByMinute: [UInt64]?
     /// The latest first.
     package var networkChanges: [NetworkChange]?
-    /// Of the machine and of each target of `reachability`.
+    /// The status of the machine and of each target of `reachability`.
     package var reachability: [TargetStatus]?
     /// `accepted` or `refused`.
     package var lastReload: String?

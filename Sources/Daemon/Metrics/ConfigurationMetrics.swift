@@ -1,6 +1,6 @@
 import PinproxyRecords
 
-/// What is in force, for `/metrics` and for a collector.
+/// The configuration in force, for `/metrics` and for a collector.
 struct ConfigurationMetrics {
     let daemon: MetricsReport.Daemon
 

@@ -9,7 +9,7 @@ struct NamedEntries {
     private var names: Set<String> = []
     /// The collector has their series.
     private var told: Set<String> = []
-    /// When it last took figures: nanoseconds since 1970.
+    /// When it last accepted metrics: nanoseconds since 1970.
     private var toldAt: UInt64?
     /// Entries beyond the limit, which share `(others)` in these figures.
     private(set) var omitted: Set<String> = []

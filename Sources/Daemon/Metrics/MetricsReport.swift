@@ -324,7 +324,7 @@ struct MetricsReport {
     }
 }
 
-/// Of the proxy process, not of the decoders.
+/// Versions of the libraries in the proxy process, not in the decoders.
 package enum LibraryVersions {
     package static var all: [(name: String, version: String)] {
         [("OpenSSL", OpenSSLLibrary.version)] + EventLoopLibraries.versions + [("nghttp2", HTTP2Library.version)]

@@ -28,7 +28,7 @@ struct PinMetrics {
     static func checks(to metrics: inout some MetricsWriter) {
         metrics.family(
             "pinproxy_pin_checks", .counter,
-            "New connections to hosts of entries with pins: met a pin, met none and were refused, or were reported.")
+            "New connections to hosts with pins: matched a pin, matched none and were refused, or were reported.")
     }
 
     /// - Parameter label: an entry's.

@@ -9,7 +9,7 @@ struct PolicyMetrics {
         if let version = status?.version { text.sample([], version) }
         text.family("pinproxy_policy_expiry_timestamp_seconds", .gauge, "When the bundle's dates end.")
         if let expires = status?.expires { text.sample([], expires) }
-        text.family("pinproxy_policy_denies", .gauge, "1 if every host is denied, since no bundle holds.")
+        text.family("pinproxy_policy_denies", .gauge, "1 if every host is denied, since no valid bundle is in force.")
         if let status { text.sample([], status.denial == nil ? 0 : 1) }
         text.family(
             "pinproxy_policy_answer_timestamp_seconds", .gauge, "When the server of the bundle last answered.")

@@ -1,6 +1,6 @@
 import PinproxyRecords
 
-/// What the collector has taken. The families are there without one too; the samples aren't.
+/// The data that the collector has accepted. Without a collector, the families have no samples.
 struct TelemetryMetrics {
     let status: TelemetryStatus?
 

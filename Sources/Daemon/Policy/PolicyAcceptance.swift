@@ -59,7 +59,7 @@ extension PolicyWatch {
         return nil
     }
 
-    /// The same policy holds for longer. Nothing is reread.
+    /// Extends the dates of the current policy. Nothing is reread.
     private func renewDates(_ fresh: KeptBundle, in file: StateFile<KeptBundle>, _ settings: PolicySettings) {
         if let problem = remember(fresh, in: file) { return failed(problem) }
         if figures.expires != nil, let bundle = try? settings.inForce(fresh) { awaitEnd(bundle.expires) }

@@ -3,13 +3,13 @@ package import PinproxyTLS
 
 /// The signed policy of a machine, for `status` and the page.
 package struct PolicyStatus: Codable, Sendable, Equatable {
-    /// Without its query.
+    /// The bundle's URL, without its query.
     package let url: String
-    /// Of the bundle in force; nil: none.
+    /// The version of the bundle in force; nil: none.
     package let version: Int?
     package let digest: String?
     package let note: String?
-    /// When its dates end.
+    /// When the bundle expires.
     package let expires: UnixTime?
     /// Why every host is denied.
     package let denial: String?

@@ -11,7 +11,7 @@ import PinproxyTLS
 
 /// Fetches the policy bundle at intervals, and has it put into force, whole or not at all. On the daemon's main loop.
 final class PolicyWatch {
-    /// What it asks of the daemon.
+    /// The parts of the daemon that it uses.
     struct Daemon {
         let configuration: () -> ActiveConfiguration?
         let unixTime: () -> UnixTime
@@ -32,7 +32,7 @@ final class PolicyWatch {
         var failure: String?
         /// A bundle that isn't for this machine yet.
         var waiting: Int?
-        /// When the dates of the bundle in force end; nil: none is in force.
+        /// When the bundle in force expires; nil: none is in force.
         var expires: UnixTime?
     }
 
@@ -48,7 +48,7 @@ final class PolicyWatch {
     private(set) var settings: PolicySettings?
     private var pace = ServicePace(interval: .zero)
     var kept: KeptBundle?
-    /// What is kept was read.
+    /// Whether the kept bundle was read.
     private var isRemembered = false
     private var underWay: ServiceExchange?
     private var pause: Timer?

@@ -14,7 +14,7 @@ final class RunConnection {
 
     struct Order {
         let token: RunToken
-        /// Of the client's own HTTPS_PROXY, in Proxy-Authorization.
+        /// The credentials of the client's own HTTPS_PROXY, in Proxy-Authorization.
         let credentials: Credentials?
     }
 
@@ -42,7 +42,7 @@ final class RunConnection {
         server.handler = self
     }
 
-    /// Of the run, which lasts as long as this connection.
+    /// The token of the run, which lasts as long as this connection.
     var token: RunToken? { accepted?.token }
 
     func start() { server.serve() }
@@ -163,7 +163,7 @@ final class RunFeed: ByteStreamOwner {
         tell()
     }
 
-    /// Sends news. What the peer doesn't read waits in the run.
+    /// Sends updates. Updates that the peer doesn't read wait in the run.
     func tell() {
         guard !isFinishing else { return write() }
         if lines.isEmpty {

@@ -147,7 +147,7 @@ package final class RunSocket {
 
     private func lookUp(_ name: String, for token: RunToken, _ connection: RunConnection) {
         guard let run = register.run(with: token) else {
-            return connection.refuse(404, "no run that is under way has this token")
+            return connection.refuse(404, "no current run has this token")
         }
         guard let snapshot = daemon.snapshot() else { return connection.refuse(503, "the proxy is stopping") }
         let isLetIn = daemon.users().map(run.isLetIn) ?? true

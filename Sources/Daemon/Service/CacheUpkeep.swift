@@ -4,7 +4,7 @@ import PinproxyDiskStore
 import PinproxyEventLoop
 import PinproxySession
 
-/// Keeps the cache as the configuration says, and tells what happens to its files.
+/// Configures the cache, and logs what happens to its files.
 extension ProxyDaemon {
     func followCache() {
         cache.resize(to: snapshot.cache)

@@ -60,7 +60,7 @@ extension ProxyDaemon {
                 "control.failed",
                 metadata: [
                     "cause": "\(error.text(ofSocketAt: path))",
-                    "effect": "pinproxy reload, tasks and learn can't ask this proxy; SIGHUP makes it read its files",
+                    "effect": "pinproxy reload, tasks and learn can't reach this proxy; SIGHUP reloads it",
                 ])
             return nil
         }

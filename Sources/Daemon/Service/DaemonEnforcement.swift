@@ -11,7 +11,7 @@ extension ProxyDaemon {
         guard !isStopping, let leaves, let upkeep else { return }
         let ready = upkeep.writeReady()
         guard !ready.isEmpty, let fresh = snapshot.enforcing(upkeep.enforcedEntries),
-            // The same but for its entries.
+            // Only its entries differ.
             let configuration = try? active(fresh, { leaves })
         else { return }
         putRenewedIntoForce(configuration)

@@ -57,7 +57,7 @@ extension ProxyDaemon {
     func active(
         _ fresh: Snapshot, _ leaves: () throws -> LeafCache
     ) throws(ConfigurationProblems) -> ActiveConfiguration {
-        // What was written down holds, even if the file has been removed since.
+        // The recorded enforcement holds, even if the file has been removed since.
         let fresh = upkeep.flatMap { fresh.enforcing($0.enforcedEntries) } ?? fresh
         do {
             return try ActiveConfiguration(fresh, leaves: try leaves(), logger: logger)

@@ -16,7 +16,7 @@ extension ProxyDaemon {
 
     func reload() -> ReloadReport {
         guard !isStopping, let present = leaves else {
-            return report(refused: "the proxy is stopping, and reads no configuration")
+            return report(refused: "the proxy is stopping and can't reload")
         }
         notices.reloading()
         defer { notices.ready() }
@@ -76,7 +76,7 @@ extension ProxyDaemon {
         for worker in workers { worker.perform { $0.replace(with: configuration) } }
     }
 
-    /// Applies replaced revocation lists alone. A broken one changes nothing: the lists read before stay in force.
+    /// Applies replaced revocation lists alone. A broken one changes nothing.
     func reloadRevocationLists() {
         guard !isStopping, let leaves else { return }
         do {
@@ -86,7 +86,7 @@ extension ProxyDaemon {
             logger.notice("crl.reload", metadata: ["files": "\(files.joined(separator: ", "))"])
         } catch {
             logger.warning(
-                "crl.failed", metadata: ["cause": "\(error)", "effect": "the lists read before stay in force"])
+                "crl.failed", metadata: ["cause": "\(error)", "effect": "the previous lists stay in force"])
         }
     }
 
@@ -117,7 +117,7 @@ extension ProxyDaemon {
         if listening.needsRestart(fresh.proxy.listen) { changed.append("proxy.listen (systemd)") }
         for key in changed {
             logger.warning(
-                "config.warning", metadata: ["cause": "\(key) has changed: it takes effect at the next start"])
+                "config.warning", metadata: ["cause": "\(key) has changed, which takes effect at the next start"])
         }
     }
 
@@ -199,7 +199,7 @@ extension ProxyDaemon {
             logger.warning(
                 "authority.failed",
                 metadata: [
-                    "cause": "\(path) is gone", "effect": "the authority read before signs until the proxy stops",
+                    "cause": "\(path) is gone", "effect": "the loaded authority signs until the proxy stops",
                 ])
             return leaves
         }

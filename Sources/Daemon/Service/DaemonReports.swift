@@ -172,7 +172,7 @@ extension DecoderEvents {
             logger.warning("decoder.failed", metadata: fields)
         }
         unavailable = { cause in
-            let effect = "exchanges whose bodies rules have to read get 503 until one can be started"
+            let effect = "exchanges with rules that read bodies get 503 until one can be started"
             logger.error("decoder.unavailable", metadata: ["cause": "\(cause)", "effect": "\(effect)"])
         }
         availableAgain = { logger.notice("decoder.unavailable", metadata: ["effect": "over"]) }

@@ -5,7 +5,7 @@ import PinproxyEventLoop
 import PinproxyRecords
 import PinproxySession
 
-/// What this machine tells a collector, if pinproxy.yaml names one.
+/// Sends metrics and logs to the collector that pinproxy.yaml names, if any.
 extension ProxyDaemon {
     func telemetryWatch(_ session: LoopSession, _ context: ProxyContext) -> TelemetryWatch {
         // unowned: only the loop calls it; the loop runs within run(), and run()'s caller keeps the daemon.

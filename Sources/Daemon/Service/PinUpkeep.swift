@@ -73,7 +73,7 @@ final class PinUpkeep {
         watch.chains.review(at: unixTime())
         writer.later(saving(at: unixTime()))
         lists.look()
-        // What could not be written down before is tried again.
+        // Tries again to record what could not be written before.
         sawEnough()
         // A list may live for hours only, and expiry of own certificates is logged at once.
         warnOfLists(at: unixTime())
@@ -171,7 +171,7 @@ final class PinUpkeep {
         warnOfLists(at: now)
         warnOfOwn(at: now)
         warnOfBundle(at: now)
-        // What belongs to an entry.
+        // The findings that belong to an entry.
         let findings = ExpiryWatch.findings(in: snapshot, at: now).filter {
             switch $0.subject {
             case .entry, .pin, .clientCertificate: true
@@ -192,7 +192,7 @@ final class PinUpkeep {
         }
     }
 
-    /// Once a day. What has expired is the policy's own event.
+    /// Warns once a day. An expired bundle has its own event.
     private func warnOfBundle(at now: UnixTime) {
         for finding in ExpiryWatch.bundle(in: snapshot, at: now) where finding.date > now {
             logger.warning(

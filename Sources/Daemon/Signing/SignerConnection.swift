@@ -1,7 +1,7 @@
 import PinproxyEventLoop
 import PinproxySecurity
 
-/// A proxy's connection to its signer. What it sends is not trusted.
+/// A proxy's connection to its signer. Its requests are not trusted.
 final class SignerConnection: SocketHandler {
     /// Questions answered in one turn of the loop.
     private static let perTurn = 32

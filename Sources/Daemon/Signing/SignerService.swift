@@ -9,7 +9,7 @@ import PinproxyTLS
 
 /// `pinproxy signer`: has the local authority's key, and issues leaves for hosts that the configuration intercepts.
 package final class SignerService {
-    /// Connections: one of each worker, also of a proxy that hands over, as far as there are descriptors.
+    /// Most connections: one of each worker, also of a proxy that hands over, as far as there are descriptors.
     private let connectionLimit: Int
     /// Refusals that are logged in a minute.
     private static let refusalsLogged = 30
@@ -19,7 +19,7 @@ package final class SignerService {
     private let notices: DaemonNotices
     private let loop: EventLoop
     private var signer: LeafSigner
-    /// As last read.
+    /// The files' stamps, as last read.
     private var stamps: [String: FileStamp]
     private let socket: String
     private var listener: Listener?
@@ -132,7 +132,7 @@ package final class SignerService {
     private func reload() {
         notices.reloading()
         defer { notices.ready() }
-        // Those that are refused now are read again once they change.
+        // Refused files are read again once they change.
         for path in stamps.keys { stamps[path] = FileStamp(path) }
         do {
             let fresh = try load()

@@ -1,6 +1,6 @@
 import PinproxyEventLoop
 
-/// What a proxy tells the `pinproxy exec --start` that has started it, over a socket of packets.
+/// Messages of a proxy to the `pinproxy exec --start` that has started it, over a packet socket.
 package enum StarterWord {
     /// The first, with where it listens. The end instead: it couldn't start, and has said why.
     case ready([String])
@@ -28,11 +28,11 @@ package enum StarterWord {
     }
 }
 
-/// What a proxy and the main process of its service say to each other, over a socket of packets.
+/// Messages between a proxy and the main process of its service, over a packet socket.
 package enum SupervisorWord: String {
     /// By the main process: the next proxy is about to start.
     case handOver = "hand over"
-    /// By the proxy: nothing that the next one needs is held any more.
+    /// Sent by the proxy: it has released all that the next one needs.
     case handedOver = "handed over"
 
     package var bytes: [UInt8] { Array(rawValue.utf8) }
@@ -46,7 +46,7 @@ final class ProcessWatch: SocketHandler {
 
     /// - Parameters:
     ///   - descriptor: stays open, so that its end is the process's.
-    ///   - called: called once, when the other process says something or ends: both mean the same.
+    ///   - called: called once, when the other process sends anything or ends: both mean the same.
     init(loop: EventLoop, descriptor: CInt, called: @escaping () -> Void) {
         self.descriptor = descriptor
         self.called = called

@@ -1,13 +1,13 @@
 import PinproxyHTTPWire
 import PinproxyRecords
 
-/// What a collector's answer means (OTLP/HTTP, "OTLP/HTTP Response").
+/// The meaning of a collector's answer (OTLP/HTTP, "OTLP/HTTP Response").
 package enum CollectorAnswer: Equatable {
     /// It took the request, maybe without some of it.
     case taken(Rejection?)
-    /// The same may be sent again.
+    /// The request may be repeated.
     case later(cause: String, after: Duration?)
-    /// The same would be refused again.
+    /// The request would be refused again.
     case refused(cause: String)
 
     package struct Rejection: Equatable {
@@ -17,10 +17,10 @@ package enum CollectorAnswer: Equatable {
         package let message: String
     }
 
-    /// Of an answer's body.
+    /// Most bytes of an answer's body.
     static let bodyLimit = 64 << 10
     private static let messageLimit = 500
-    /// Of Retry-After.
+    /// The longest Retry-After that is followed, in seconds.
     private static let longestWait: UInt64 = 3600
 
     /// - Parameter type: the answer's Content-Type.
@@ -42,7 +42,7 @@ package enum CollectorAnswer: Equatable {
         }
     }
 
-    /// Of an `ExportMetricsServiceResponse` or `ExportLogsServiceResponse`, which are alike; nil: it is neither.
+    /// The rejection in an `ExportMetricsServiceResponse` or `ExportLogsServiceResponse`; nil: it is neither.
     private static func rejection(in body: [UInt8]) -> Rejection? {
         var (count, message) = (UInt64(0), "")
         var response = ProtobufReader(body[...])

@@ -5,7 +5,7 @@ import PinproxyRecords
 import PinproxyTLS
 
 extension OTLPDocument.Resource {
-    /// This proxy, by OpenTelemetry's names. The machine's ID itself isn't told.
+    /// This proxy, by OpenTelemetry's names. The machine's ID itself isn't sent.
     init(_ settings: TelemetrySettings, stateDirectory: String, version: String) {
         let own = [
             ("service.name", "pinproxy"), ("service.version", version),
@@ -16,7 +16,7 @@ extension OTLPDocument.Resource {
         self.init(attributes: (own + further).map { OTLPAttribute($0.0, .string($0.1)) }, version: version)
     }
 
-    /// The same over restarts, and another for each state directory of a machine: a UUID of version 8 (RFC 9562).
+    /// An ID that survives restarts and differs between state directories: a UUID of version 8 (RFC 9562).
     static func instance(machine: String, stateDirectory: String) -> String {
         var bytes = SHA256Digest.of(Array("pinproxy instance \(machine)\n\(stateDirectory)".utf8)).bytes
         bytes[6] = bytes[6] & 0x0F | 0x80

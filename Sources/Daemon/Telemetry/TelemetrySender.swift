@@ -9,7 +9,7 @@ import PinproxySession
 /// Sends one signal to the collector: at an interval, later and later after failures, one request at a time. On the
 /// daemon's main loop.
 final class TelemetrySender {
-    /// What goes into a request.
+    /// The contents of a request.
     struct Batch {
         let body: [UInt8]
         /// Data points or log records.
@@ -20,7 +20,7 @@ final class TelemetrySender {
 
     enum Fate {
         case taken
-        /// The same may be sent later.
+        /// The batch may be sent later.
         case returned
         case refused
     }
@@ -28,7 +28,7 @@ final class TelemetrySender {
     /// Gives the next batch; nil: there is nothing to send. Called on the loop, as is the completion, at most once.
     typealias Source = (_ completion: @escaping (Batch?) -> Void) -> Void
 
-    /// Of one request; OpenTelemetry's default.
+    /// The time limit of one request; OpenTelemetry's default.
     private static let patience: Duration = .seconds(10)
     /// Requests without a pause.
     private static let inARow = 8
@@ -39,7 +39,7 @@ final class TelemetrySender {
     private let logger: Logger
     private let daemon: TelemetryWatch.Daemon
     private let source: Source
-    /// Something waits already.
+    /// Whether more data waits already.
     private let hasMore: () -> Bool
     private var pace: ServicePace
     private var pause: Timer?

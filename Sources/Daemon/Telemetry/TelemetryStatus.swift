@@ -1,12 +1,12 @@
 import PinproxyConfiguration
 package import PinproxyTLS
 
-/// What a collector has taken, for `status`, metrics and the page.
+/// The data that a collector has accepted, for `status`, metrics and the page.
 package struct TelemetryStatus: Codable, Sendable, Equatable {
     package struct Signal: Codable, Sendable, Equatable {
         /// `metrics` or `logs`.
         package let signal: String
-        /// When the collector last took something.
+        /// When the collector last accepted data.
         package internal(set) var answered: UnixTime?
         /// Data points or log records that it took.
         package internal(set) var sent: UInt64 = 0

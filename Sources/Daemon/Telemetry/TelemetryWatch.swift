@@ -8,7 +8,7 @@ import PinproxyTLS
 
 /// Sends figures and events of this machine to a collector, if pinproxy.yaml names one. On the daemon's main loop.
 final class TelemetryWatch {
-    /// What it asks of the daemon.
+    /// The parts of the daemon that it uses.
     struct Daemon {
         let configuration: () -> ActiveConfiguration?
         let unixTime: () -> UnixTime

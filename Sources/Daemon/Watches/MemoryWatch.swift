@@ -76,7 +76,7 @@ struct MemoryGroup: Sendable {
             limits: ["memory.max", "memory.high"], used: "memory.current", inactive: "inactive_file")
     }
 
-    /// What the first version says without a limit.
+    /// The value of cgroups version 1 without a limit.
     private static let most = 1 << 60
 
     private let folders: [String]
@@ -105,7 +105,7 @@ struct MemoryGroup: Sendable {
         guard !self.folders.isEmpty else { return nil }
     }
 
-    /// Of the group nearest to its limit; nil: no limit.
+    /// The memory use of the group nearest to its limit; nil: no limit.
     var use: MemoryUse? {
         folders.compactMap(use).max { $0.share < $1.share }
     }

@@ -158,7 +158,7 @@ final class Worker {
 
     /// Idle clients to close at a time, and their least idle time: a recent one may be sending its next request.
     private static let givenUp = 32
-    private static let restedNanoseconds: UInt64 = 1_000_000_000
+    private static let leastIdleNanoseconds: UInt64 = 1_000_000_000
     /// Between two unsuccessful searches.
     private static let searchNanoseconds: UInt64 = 100_000_000
 
@@ -179,10 +179,10 @@ final class Worker {
     private func giveUpClients() -> Int {
         let now = context.loop.now
         guard now >= nextSearch else { return 0 }
-        let resting = clients.values.filter { $0.hasRested(nanoseconds: Self.restedNanoseconds, at: now) }
-        for client in resting.sorted(by: { $0.lastUsed < $1.lastUsed }).prefix(Self.givenUp) { client.close() }
-        if resting.isEmpty { nextSearch = now.advanced(byNanoseconds: Self.searchNanoseconds) }
-        return min(resting.count, Self.givenUp)
+        let idle = clients.values.filter { $0.hasBeenIdle(nanoseconds: Self.leastIdleNanoseconds, at: now) }
+        for client in idle.sorted(by: { $0.lastUsed < $1.lastUsed }).prefix(Self.givenUp) { client.close() }
+        if idle.isEmpty { nextSearch = now.advanced(byNanoseconds: Self.searchNanoseconds) }
+        return min(idle.count, Self.givenUp)
     }
 
     // MARK: Memory

@@ -9,7 +9,7 @@ struct WorkerMeasurement: Sendable {
     var lag: UInt64
     var open = OpenConnections()
     var idleUpstreams = 0
-    /// Those of ``idleUpstreams`` that speak HTTP/2.
+    /// The part of ``idleUpstreams`` that speaks HTTP/2.
     var idleShared = 0
     var lookups = Resolver.Counts()
     var events: [RecentEvent] = []

@@ -6,7 +6,7 @@ package struct BodyReader: ~Copyable, Sendable {
     package let record: StoredRecord
     private let store: DiskStore
     private let file: BodyFile?
-    /// Without a file.
+    /// The content of a body without a file.
     private let content: [UInt8]
     // Several threads may read.
     private let tags: Mutex<PieceTags>
@@ -40,7 +40,7 @@ package struct BodyReader: ~Copyable, Sendable {
         return bytes[Int(offset - start)...]
     }
 
-    /// The same, from the kernel's memory: never waits for the disk. Nil: only ``piece(from:)`` can tell.
+    /// Reads a piece from the page cache, without waiting for the disk. Nil: use ``piece(from:)``.
     package func cachedPiece(from offset: UInt64) -> ArraySlice<UInt8>? {
         guard offset < record.length else { return nil }
         let (number, start, length) = place(of: offset)

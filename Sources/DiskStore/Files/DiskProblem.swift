@@ -20,7 +20,7 @@ package enum DiskProblem: Error, Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// What the index holds can't be what was written. Everything else may pass.
+    /// Whether the index is damaged. Other problems may be temporary.
     var isDamage: Bool {
         guard case .index(let code, _, _) = self else { return false }
         // ERROR: a column or a table of the prepared statements is missing. CONSTRAINT: a number is taken.

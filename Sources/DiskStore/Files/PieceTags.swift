@@ -1,6 +1,6 @@
 import PinproxyTLS
 
-/// What verifies the pieces of one body: a key, and a GMAC tag of each piece.
+/// Verifies the pieces of one body by a key and a GMAC tag of each piece.
 ///
 /// The tags detect change and keep no secret: the key is beside them, in an index that only its user can read.
 ///
@@ -10,7 +10,7 @@ import PinproxyTLS
 struct PieceTags: ~Copyable, Sendable {
     /// The key, then the tags in the order of their pieces.
     private(set) var bytes: [UInt8]
-    /// Of the record.
+    /// The record's number.
     private let id: Int64
     private var gmac: GMAC
 

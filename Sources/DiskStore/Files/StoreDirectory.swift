@@ -116,7 +116,7 @@ struct StoreDirectory: ~Copyable {
         return fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) == 0
     }
 
-    /// Of a file of ``names``, to see later whether it is still the same; 0: it is missing.
+    /// The inode of a file of ``names``, to notice its replacement; 0: it is missing.
     private func number(_ name: String) -> ino_t {
         var status = stat()
         return fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? status.st_ino : 0
@@ -125,7 +125,7 @@ struct StoreDirectory: ~Copyable {
     /// The files that SQLite holds open now.
     var indexFiles: [UInt64] { [Self.index, Self.index + "-wal"].map { UInt64(number($0)) } }
 
-    /// What was deleted or replaced since it was opened; nil: nothing.
+    /// The file that was deleted or replaced since it was opened; nil: none.
     func missing(_ files: [UInt64]) -> String? {
         if !isSame(path, in: AT_FDCWD, directory) { return path }
         if !isSame(Self.bodies, in: directory, bodies) { return "\(path)/\(Self.bodies)" }

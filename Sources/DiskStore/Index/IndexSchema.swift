@@ -69,7 +69,7 @@ enum IndexSchema {
 /// Why a file isn't taken for the index of a store.
 enum IndexDefect: Error, CustomStringConvertible {
     case disk(DiskProblem)
-    /// In words.
+    /// The file isn't an index of this format, in words.
     case foreign(String)
 
     var description: String {

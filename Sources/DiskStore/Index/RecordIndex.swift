@@ -109,7 +109,7 @@ struct RecordIndex: ~Copyable {
         let hasFile: Bool
     }
 
-    /// Of all records, read from the table itself.
+    /// The sizes of all records, read from the table itself.
     func sizes() throws(DiskProblem) -> [Size] {
         try connection.statement("SELECT id, size, length FROM records NOT INDEXED").rows([]) {
             Size(id: $0.integer(0), size: Self.size($0.integer(1)), hasFile: $0.integer(2) > Piece.inlineLimit)

@@ -4,7 +4,7 @@ package import PinproxyTLS
 package struct StoredRecord: Sendable {
     package let identity: Identity
     package let head: [UInt8]
-    /// The caller's.
+    /// The caller's data, stored unchanged.
     package let metadata: [UInt8]
     /// Bytes.
     package let length: UInt64
@@ -17,7 +17,7 @@ package struct StoredRecord: Sendable {
     /// The digest over the key and the tags of the body's pieces.
     let body: SHA256Digest
 
-    /// What tells a record from others, and what it is found by.
+    /// The identity of a record, for finding it.
     package struct Identity: Sendable, Hashable {
         /// What `records(of:)` looks for.
         package let key: SHA256Digest
@@ -39,7 +39,7 @@ package struct StoredRecord: Sendable {
         var byteCount: Int { 32 + variant.count + owner.count + host.utf8.count + url.utf8.count }
     }
 
-    /// What it counts toward the limit: whole blocks of the body's file, and the row with what the
+    /// Bytes that count toward the limit: whole blocks of the body's file, and the row with what the
     /// index adds to it.
     var size: UInt64 { Self.size(identity, head: head.count, metadata: metadata.count, length: length) }
 

@@ -21,7 +21,7 @@ import Synchronization
 package final class DiskStore: Sendable {
     /// Records of one key. The least recently used goes.
     package static let variantLimit = 16
-    /// A body may have this part of the limit.
+    /// A body may take one `largestPart`th of the limit.
     package static let largestPart: UInt64 = 20
     /// Head, metadata and keys together, in bytes.
     package static let rowLimit = 1 << 20

@@ -27,7 +27,7 @@ package enum StoringFailure: Error, Sendable, Hashable, CustomStringConvertible 
     case disk(DiskProblem)
     /// The disk failed a short while ago.
     case paused(DiskProblem)
-    /// The directory can't be used any more.
+    /// The directory can no longer be used.
     case refused(DirectoryRefusal)
     /// The store was closed.
     case closed
@@ -62,7 +62,7 @@ package enum ReadingFailure: Error, Sendable, Hashable, CustomStringConvertible 
     }
 }
 
-/// What the store did of its accord, for a log.
+/// An action of the store that no caller requested, for a log.
 package enum DiskStoreEvent: Sendable, Hashable {
     /// The index was unusable: nothing that was stored is kept. `setAside`: where the index is now, until the next
     /// start that finds a sound one.

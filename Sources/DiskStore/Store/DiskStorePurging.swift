@@ -49,10 +49,10 @@ extension DiskStore {
         }
     }
 
-    /// Removes what matches.
+    /// Removes matching responses.
     @discardableResult
     package func purge(where matches: (_ host: String, _ url: String) -> Bool) throws(StoringFailure) -> Purged {
-        // What is stored from here on came after the purge.
+        // Responses stored from here on came after the purge.
         let last = try locked { state throws(StoringFailure) in
             try state.requireUsable()
             state.abandon { matches($0.host, $0.url) }

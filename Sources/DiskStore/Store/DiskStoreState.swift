@@ -1,6 +1,6 @@
 import PinproxyTLS
 
-/// What a store knows, below its lock.
+/// The state of a store, guarded by its lock.
 struct DiskStoreState: ~Copyable {
     /// Nil after ``DiskStore/close()``, and while the directory can't be used. Only here: it can't be locked twice.
     private var opened: OpenedStore?
@@ -21,7 +21,7 @@ struct DiskStoreState: ~Copyable {
     private(set) var writing: [Int64: Writing] = [:]
     /// Never used twice in a process, not even with a new index.
     private var lastID: Int64 = 0
-    /// When records were used, by their number, until it is written.
+    /// The times of use by record number, until they are written.
     var touches: [Int64: Int64] = [:]
     var events: [DiskStoreEvent] = []
 
@@ -123,7 +123,7 @@ struct DiskStoreState: ~Copyable {
         }
     }
 
-    /// The same for something to be stored.
+    /// Uses the store to store a response.
     mutating func useForStoring<Result: ~Copyable>(
         _ body: (borrowing OpenedStore) throws(DiskProblem) -> Result
     ) throws(StoringFailure) -> Result {
@@ -175,7 +175,7 @@ struct DiskStoreState: ~Copyable {
         return true
     }
 
-    /// What is being written of these isn't stored.
+    /// Abandons the matching records that are being written.
     mutating func abandon(_ isWanted: (StoredRecord.Identity) -> Bool) {
         for (id, writing) in writing where isWanted(writing.identity) { abandon(id) }
     }

@@ -41,7 +41,7 @@ struct OpenedStore: ~Copyable {
         self.contents = contents
     }
 
-    /// What was deleted or replaced since it was opened; nil: nothing.
+    /// The file that was deleted or replaced since it was opened; nil: none.
     var missing: String? { directory.missing(files) }
 
     private static func openIndex(

@@ -1,4 +1,4 @@
-/// What Cache-Control says (RFC 9111 section 5.2). Unknown directives are ignored.
+/// The directives of Cache-Control (RFC 9111 section 5.2). Unknown directives are ignored.
 package struct CacheDirectives: Sendable, Equatable {
     package struct Flags: OptionSet, Sendable {
         package let rawValue: UInt16
@@ -17,7 +17,7 @@ package struct CacheDirectives: Sendable, Equatable {
         package static let onlyIfCached = Flags(rawValue: 256)
     }
 
-    /// What stands for more seconds than are counted (RFC 9111 section 1.2.2).
+    /// The value for numbers of seconds that are too large (RFC 9111 section 1.2.2).
     package static let mostSeconds: Int64 = 1 << 31
 
     package var flags: Flags = []
@@ -33,7 +33,7 @@ package struct CacheDirectives: Sendable, Equatable {
     package var staleWhileRevalidate: Int64?
     /// RFC 5861 section 4.
     package var staleIfError: Int64?
-    /// It said something, if only an unknown directive.
+    /// Whether the field has a directive, even an unknown one.
     package var isPresent = false
 
     package init() {}
@@ -57,7 +57,7 @@ package struct CacheDirectives: Sendable, Equatable {
         case "must-revalidate": flags.insert(.mustRevalidate)
         case "proxy-revalidate": flags.insert(.proxyRevalidate)
         case "only-if-cached": flags.insert(.onlyIfCached)
-        // What permits something counts only if it is well-formed.
+        // A permission counts only if it is well-formed.
         case "public": if isPlain { flags.insert(.isPublic) }
         case "must-understand": if isPlain { flags.insert(.mustUnderstand) }
         case "immutable": if isPlain { flags.insert(.immutable) }

@@ -6,7 +6,7 @@
 /// ```
 /// holds three.
 package struct Challenge: Sendable, Hashable {
-    /// Of one response; what comes after them is not read.
+    /// Most challenges of one response; further ones are ignored.
     package static let most = 64
 
     /// In lower case.

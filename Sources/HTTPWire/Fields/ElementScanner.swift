@@ -1,4 +1,4 @@
-/// What follows the name of a cache directive (RFC 9111 section 5.2).
+/// The argument of a cache directive (RFC 9111 section 5.2).
 enum DirectiveArgument: Equatable {
     case none
     case value([UInt8])

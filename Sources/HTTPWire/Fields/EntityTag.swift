@@ -19,7 +19,7 @@ package struct EntityTag: Sendable, Hashable {
     /// As in a field.
     package var text: [UInt8] { isWeak ? Array("W/".utf8) + opaque : opaque }
 
-    /// The tags of If-None-Match (RFC 9110 section 13.1.2), but for `*`. Nil if it isn't such a list. A comma may stand
+    /// The tags of If-None-Match (RFC 9110 section 13.1.2), but for `*`. Nil if it isn't such a list. A comma may occur
     /// within a tag.
     package static func list(_ value: Span<UInt8>) -> [EntityTag]? {
         let (quote, comma) = (UInt8(ascii: "\""), UInt8(ascii: ","))
@@ -41,7 +41,7 @@ package struct EntityTag: Sendable, Hashable {
     }
 }
 
-/// What tells one state of a resource from another, byte for byte.
+/// Identifies a state of a resource, byte for byte.
 package enum StrongValidator {
     /// Seconds between a modification and the response that make a date strong (RFC 9110 section 8.8.2.2, RFC 7232).
     package static let leastAge: Int64 = 60

@@ -1,14 +1,14 @@
 extension OwnedRequest {
-    /// What of a request goes to another place than it was made for (RFC 9110 section 15.4).
+    /// How a redirect changes a request (RFC 9110 section 15.4).
     package struct Redirection: OptionSet, Sendable {
         package let rawValue: UInt8
         package init(rawValue: UInt8) { self.rawValue = rawValue }
 
-        /// It becomes a GET without a body: what speaks of the body stays behind.
+        /// It becomes a GET without a body: fields about the body are dropped.
         package static let becomesGET = Redirection(rawValue: 1)
-        /// The place belongs to somebody else: credentials and cookies stay behind.
+        /// The target may have another owner: credentials and cookies are dropped.
         package static let leavesCredentials = Redirection(rawValue: 2)
-        /// And so does all that may have been meant for the first one, which is all but a few fields.
+        /// The target is another origin: all but a few fields are dropped, since they may be meant for the first one.
         package static let leavesOrigin = Redirection(rawValue: 4)
     }
 
@@ -26,7 +26,7 @@ extension OwnedRequest {
         return try OwnedRequest(out, from: head, keepsBody: !redirection.contains(.becomesGET))
     }
 
-    /// The same with another Cookie field.
+    /// This request with another Cookie field.
     /// - Parameter value: nil: no such field.
     package func withCookie(_ value: String?) throws(WireError) -> OwnedRequest {
         var out = Array(message[..<head.fieldsStart])
@@ -45,7 +45,7 @@ extension OwnedRequest {
         case .accept, .acceptEncoding, .acceptLanguage, .userAgent, .cacheControl, .pragma: return true
         // Fields of the connection or of the route, for every hop.
         case .via, .maxForwards, .connection, .te: return true
-        // A part of whatever is there, but not of the version that a validator of the other origin stands for.
+        // A range of any version is kept, but not one conditional on the other origin's validator.
         case .range: return head.first(.ifRange) == nil
         default: return false
         }
@@ -68,7 +68,7 @@ extension OwnedRequest {
         }
     }
 
-    /// The same request for a response's bytes from `offset` on, if still valid (RFC 9110 sections 14.2 and 13.1.5).
+    /// This request for a response's bytes from `offset`, if still valid (RFC 9110 sections 14.2 and 13.1.5).
     package func asking(from offset: UInt64, ifStill validator: [UInt8]) throws(WireError) -> OwnedRequest {
         var out = Array(message[..<head.fieldsStart])
         for field in head.fields {

@@ -17,7 +17,7 @@ struct PathAutomaton: Sendable, Hashable {
     typealias States = SIMD4<UInt64>
 
     let elements: [Element]
-    /// Of each state, itself and the states reached from it without a byte.
+    /// For each state, itself and the states reached from it without a byte.
     private let closures: [States]
     /// The literals before the first wildcard, compared first, since most rules match few requests.
     private let prefix: [UInt8]
@@ -102,7 +102,7 @@ extension PathPattern {
     /// True if this pattern covers every path of the other one. False if intricate patterns would take long.
     package func covers(_ other: PathPattern) -> Bool {
         let (ours, theirs) = (automaton, other.automaton)
-        // One byte stands for all that neither pattern names.
+        // One byte represents all that neither pattern names.
         var alphabet: Set<UInt8> = [UInt8(ascii: "/"), 1]
         for case .literal(let byte) in ours.elements + theirs.elements { alphabet.insert(byte) }
 

@@ -1,4 +1,4 @@
-/// Which request paths a rule of the pin file applies to (`rules: [{path: …}]`).
+/// The request paths that a rule of the pin file applies to (`rules: [{path: …}]`).
 ///
 /// | pattern        | matches                                     | doesn't match           |
 /// |----------------|---------------------------------------------|-------------------------|
@@ -96,7 +96,7 @@ package enum PathPatternError: Error, Sendable, Hashable, CustomStringConvertibl
         case .empty: "the pattern is empty; write /** for every path"
         case .notAbsolute: "a path begins with a slash; write e.g. /v1/** or /**/upload"
         case .tooLong: "the pattern is longer than \(PathPattern.longest) bytes"
-        case .query: "only the path is compared, without the query; leave out what follows ? or #"
+        case .query: "only the path is compared, without the query; remove the text from ? or #"
         case .backslash: "segments are separated by /, not by a backslash"
         case .parameters: "; ends a segment for some servers, so a pattern can't contain it"
         case .control: "the pattern contains a control character"

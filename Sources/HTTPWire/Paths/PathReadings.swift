@@ -20,7 +20,7 @@
 ///
 /// Reuse a value: taking a path keeps the storage of the previous one.
 package struct PathReadings: Sendable {
-    /// What servers disagree about; as options, what a reading does.
+    /// Details of a path that servers treat differently; as options, the treatments of one reading.
     private struct Treatment: OptionSet {
         let rawValue: UInt8
         static let mergesSlashes = Treatment(rawValue: 1)

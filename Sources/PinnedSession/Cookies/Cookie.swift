@@ -5,31 +5,31 @@ public import PinproxySerialization
 public struct Cookie: Sendable, Hashable {
     /// The value of its SameSite attribute.
     public enum SameSite: String, Sendable, Hashable, Codable {
-        /// Only for requests from the same site. Requests of a program count as such.
+        /// Sent with requests from the same site only. Requests of a program count as such.
         case strict
-        /// The same, and for navigation from other sites.
+        /// Also sent on navigation from other sites.
         case lax
-        /// For all requests.
+        /// Sent with all requests.
         case none
     }
 
-    /// May be empty.
+    /// The name; may be empty.
     public let name: String
-    /// What is sent.
+    /// The value.
     public let value: Secret
-    /// Canonical: lower-case, without a leading dot.
+    /// The canonical domain: lower-case, without a leading dot.
     public let domain: String
-    /// For ``domain`` alone, and not for the hosts below it.
+    /// Whether it is for ``domain`` alone, and not for the hosts below it.
     public let isHostOnly: Bool
-    /// Begins with a slash.
+    /// The path; begins with a slash.
     public let path: String
-    /// Nil: a session cookie, which ends with its store.
+    /// The expiry; nil: a session cookie, which ends with its store.
     public let expires: Date?
-    /// Sent over https only.
+    /// Whether it is sent over https only.
     public let isSecure: Bool
-    /// Not meant for scripts.
+    /// Whether it is hidden from scripts.
     public let isHTTPOnly: Bool
-    /// Nil: not given.
+    /// The SameSite attribute; nil: not given.
     public let sameSite: SameSite?
 
     /// A cookie of a program; the server's rules for names and lengths apply when it is stored.
@@ -79,6 +79,6 @@ public struct Cookie: Sendable, Hashable {
 }
 
 extension Cookie: CustomStringConvertible {
-    /// Name, domain and path.
+    /// The name, domain and path.
     public var description: String { "\(name)=\(value); Domain=\(domain); Path=\(path)" }
 }

@@ -37,7 +37,7 @@ enum CookieDate {
 
     private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
 
-    /// So many digits, with no other digit after them.
+    /// A number of `count` digits, not followed by another digit.
     private static func number(_ token: Substring.UTF8View, _ count: ClosedRange<Int>) -> Int? {
         let digits = token.prefix(while: isDigit)
         guard count.contains(digits.count) else { return nil }

@@ -17,14 +17,14 @@ public final class CookieStore: Sendable {
     private let state = Mutex(CookieTable())
     private let now: @Sendable () -> Date
 
-    /// An empty store.
+    /// Creates an empty store.
     public convenience init() { self.init(now: { Date() }) }
 
     init(now: @escaping @Sendable () -> Date) { self.now = now }
 
     // MARK: Servers
 
-    /// Stores what a Set-Cookie field says, if its server may say so.
+    /// Stores the cookie of a Set-Cookie field, if its server may set it.
     func receive(_ field: String, from url: RequestURL) {
         let place = CookiePlace(url)
         let now = now()
@@ -47,7 +47,7 @@ public final class CookieStore: Sendable {
 
     // MARK: Programs
 
-    /// Those that haven't expired, for a program to keep.
+    /// The unexpired cookies, for a program to store.
     public var cookies: [Cookie] {
         let now = now()
         return state.withLock { $0.all }.filter { !$0.isExpired(at: now) }
@@ -81,7 +81,7 @@ public final class CookieStore: Sendable {
     /// Removes one, if it is there.
     public func remove(_ cookie: Cookie) { state.withLock { $0.remove(CookieTable.Key(cookie), of: cookie.domain) } }
 
-    /// Removes all.
+    /// Removes all cookies.
     public func removeAll() {
         state.withLock { $0 = CookieTable() }
     }

@@ -16,9 +16,9 @@ public final class ImageCache: Sendable {
     }
 
     private let state = Mutex(State())
-    /// Bytes, at most.
+    /// Most bytes of the images.
     public let capacity: Int
-    /// Bytes that are left when it was full.
+    /// Bytes to keep when the cache is full.
     public let preferredSize: Int
 
     /// - Parameters:
@@ -29,10 +29,10 @@ public final class ImageCache: Sendable {
         self.preferredSize = min(max(preferredSize, 0), self.capacity)
     }
 
-    /// Bytes in use.
+    /// The bytes in use.
     public var size: Int { state.withLock { $0.size } }
 
-    /// Nil: not stored.
+    /// The stored image for a request; nil: none.
     public func image(for request: HTTPRequest) -> LoadedImage? { image(for: ImageKey(request)) }
 
     func image(for key: ImageKey) -> LoadedImage? {
@@ -72,11 +72,11 @@ public final class ImageCache: Sendable {
         }
     }
 
-    /// Removes all.
+    /// Removes all images.
     public func removeAll() { state.withLock { $0 = State() } }
 }
 
-/// What makes two requests for images the same. Fields count: they may say for whom an image is.
+/// Identifies equal requests for images. Fields count: an image may be for one user.
 struct ImageKey: Hashable {
     private let url: String
     private let fields: [HeaderField]

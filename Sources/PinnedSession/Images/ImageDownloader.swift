@@ -10,7 +10,7 @@ import Synchronization
 /// ```
 /// Thread-safe.
 public final class ImageDownloader: Sendable {
-    /// Which waiting request is next.
+    /// The order of waiting requests.
     public enum Order: Sendable, Hashable {
         /// The first that was made.
         case fifo
@@ -38,7 +38,7 @@ public final class ImageDownloader: Sendable {
         var active = 0
     }
 
-    /// Images that were downloaded; nil: none is kept.
+    /// The cache of downloaded images; nil: none is kept.
     public let cache: ImageCache?
     private let session: SessionManager
     private let serializer: LoadedImageSerializer
@@ -63,7 +63,7 @@ public final class ImageDownloader: Sendable {
         self.maximumActive = max(maximumActive, 1)
     }
 
-    /// Downloads an image, unless it is in memory. Cancelled with the Swift task that waits.
+    /// Downloads an image, unless it is in memory. Cancelling the waiting Swift task cancels it.
     public func image(for request: HTTPRequest) async throws(SessionError) -> LoadedImage {
         try await download(request).image()
     }
@@ -115,7 +115,7 @@ public final class ImageDownloader: Sendable {
         let isCancelled = Task.isCancelled
         let receipts = state.withLock { state -> [ImageReceipt] in
             state.active -= 1
-            // A cancelled one was taken out already; the key may be another's by now.
+            // A cancelled fetch was removed already; the key may belong to another one now.
             let fetch = isCancelled ? nil : state.fetches.removeValue(forKey: key)
             beginNext(&state)
             return fetch?.receipts ?? []
@@ -136,7 +136,7 @@ public final class ImageDownloader: Sendable {
     }
 }
 
-/// One wish for an image: AFImageDownloadReceipt. Others may wait for the same download.
+/// A request for an image: AFImageDownloadReceipt. Others may wait for the same download.
 public final class ImageReceipt: Sendable {
     typealias Outcome = Result<LoadedImage, SessionError>
 
@@ -155,7 +155,7 @@ public final class ImageReceipt: Sendable {
         self.cancelled = cancelled
     }
 
-    /// Waits for the image. Cancelling the Swift task that waits cancels the receipt.
+    /// Waits for the image. Cancelling the waiting Swift task cancels the receipt.
     public func image() async throws(SessionError) -> LoadedImage {
         let outcome = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -171,7 +171,8 @@ public final class ImageReceipt: Sendable {
         return try outcome.get()
     }
 
-    /// Ends it with ``SessionError/cancelled``, unless it has completed. The download ends with its last receipt.
+    /// Ends the receipt with ``SessionError/cancelled``, unless it has completed. The download ends with its last
+    /// receipt.
     public func cancel() {
         if complete(.failure(.cancelled)) { cancelled(self) }
     }

@@ -4,7 +4,7 @@ public import PinproxySerialization
 public struct LoadedImage: Sendable, Hashable {
     /// The encoded image.
     public let bytes: [UInt8]
-    /// Its format, and its dimensions.
+    /// The format and the dimensions.
     public let summary: ImageSummary
 }
 

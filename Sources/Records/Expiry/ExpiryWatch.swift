@@ -10,7 +10,7 @@ package struct ExpiryWatch {
         package let subject: ExpirySubject
         /// Nil: the defaults, or none.
         package let entry: String?
-        /// Of the entry, or the proxy's own certificate.
+        /// The place of the entry, or of the proxy's own certificate.
         package let place: Place
         /// The pin as written; the client certificate's subject; the list's file.
         package let name: String?
@@ -57,7 +57,7 @@ package struct ExpiryWatch {
         }
     }
 
-    /// Of the proxy's own certificates.
+    /// Findings about the proxy's own certificates.
     package static func own(in snapshot: Snapshot, authorities: AuthoritySet?, at time: UnixTime) -> [Finding] {
         OwnCertificate.all(of: snapshot, authorities: authorities).flatMap { own in
             finding(
@@ -66,7 +66,7 @@ package struct ExpiryWatch {
         }
     }
 
-    /// Of the policy bundle in force. Its timestamp is renewed each day, and always near its end.
+    /// Findings about the policy bundle in force. Its timestamp is renewed each day, and always near its end.
     package static func bundle(in snapshot: Snapshot, at time: UnixTime) -> [Finding] {
         guard let bundle = snapshot.bundle, let file = snapshot.policyFile else { return [] }
         let (place, name) = (Place(file: file), "version \(bundle.version)")
@@ -74,7 +74,7 @@ package struct ExpiryWatch {
             + finding(.bundleRoot, nil, place, name, bundle.rootEnd, within: notice, of: time)
     }
 
-    /// Of revocation lists, each once.
+    /// Findings about revocation lists, each once.
     package static func revocationLists(in snapshot: Snapshot, at time: UnixTime) -> [Finding] {
         var found: [Finding] = []
         var known: Set<RevocationListTerm> = []

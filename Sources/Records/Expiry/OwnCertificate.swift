@@ -67,7 +67,7 @@ package enum ExpirySubject: String, Sendable, Equatable {
 
 /// Remarks of `check` and `lint` on the local authority.
 package enum AuthorityRemarks {
-    /// None without a readable authority.
+    /// Problems with the authority; none if it is unreadable.
     package static func problems(in snapshot: Snapshot, at time: UnixTime) -> [Problem] {
         let path = snapshot.authority.certificatePath
         guard let file = try? SmallFile.read(path) else { return [] }

@@ -1,18 +1,19 @@
 package import PinproxyTLS
 
-/// What differs between a refused chain and one of the host that met a pin, in words. Texts of certificates are in it,
+/// The differences between a refused chain and one of the host that matched a pin, in words. Texts of certificates are
+/// in it,
 /// which an attacker may have written. What clears a chain (a renewal, a rotation) is said only of one that verifies.
 package struct ChainComparison: Encodable, Sendable, Equatable {
     package enum Kind: String, Encodable, Sendable, CaseIterable {
-        /// The same leaf as before, and no pin is met: the pins have changed.
+        /// The leaf is unchanged, and no pin matches: the pins have changed.
         case sameChain = "same-chain"
-        /// The same leaf as before, refused for something else.
+        /// The leaf is unchanged, but refused for another reason.
         case otherCause = "other-cause"
         /// The server didn't prove that it holds the leaf's key.
         case unproven
-        /// Another certificate with the same key, which verifies.
+        /// A new certificate with the same key, which verifies.
         case renewal
-        /// Another key, signed by the same issuer, which verifies.
+        /// A new key, signed by the same issuer, which verifies.
         case rotation
         /// With the key or the issuer of the last one, and it doesn't verify.
         case unverified
@@ -32,9 +33,9 @@ package struct ChainComparison: Encodable, Sendable, Equatable {
     }
 
     package let kind: Kind
-    /// A line.
+    /// The finding in one line.
     package let headline: String
-    /// What it means, and what was compared; a line each.
+    /// The meaning, and the compared values; a line each.
     package let lines: [String]
 
     /// - Parameter matched: one that met a pin, the leaf first; empty: none.
@@ -84,7 +85,7 @@ package struct ChainComparison: Encodable, Sendable, Equatable {
         private var isSelfSigned: Bool { leaf.isSelfIssued && leaf.isSigned(by: leaf) }
 
         var kind: Kind {
-            // Anybody can send a chain that isn't his own.
+            // Any server can send a copied chain.
             if fault == .unproven { return .unproven }
             let known = matched.first
             if leaf == known { return fault == .pin ? .sameChain : .otherCause }
@@ -179,7 +180,7 @@ package struct ChainComparison: Encodable, Sendable, Equatable {
             }
         }
 
-        /// What is not the same in the two, a line each.
+        /// The differences of the two, a line each.
         var differences: [String] {
             guard let known = matched.first, leaf != known else { return [] }
             var lines: [String] = []

@@ -13,7 +13,7 @@ package struct Incident: Codable, Sendable, Equatable {
 
     package struct Address: Codable, Sendable, Equatable {
         package let address: String
-        /// Who named it: `DNS server 192.0.2.53:53`.
+        /// The source of the address: `DNS server 192.0.2.53:53`.
         package internal(set) var resolver: String?
         package internal(set) var count: Int
         package internal(set) var last: UnixTime
@@ -34,7 +34,7 @@ package struct Incident: Codable, Sendable, Equatable {
 
     package struct Acknowledgement: Codable, Sendable, Equatable {
         package let time: UnixTime
-        /// Who acknowledged it, in words.
+        /// The user who acknowledged it, in words.
         package let by: String
         /// The policy accepted the chain, and no person acknowledged it: refused again, the chain is news.
         package let isByPolicy: Bool
@@ -74,18 +74,18 @@ package struct Incident: Codable, Sendable, Equatable {
     /// all in Base64.
     package internal(set) var timestamps: [String]
     package internal(set) var ocspResponse: String?
-    /// Of the last connection.
+    /// The TLS version of the last connection.
     package internal(set) var tlsVersion: String?
     package internal(set) var cipher: String?
     package internal(set) var tlsGroup: String?
     package internal(set) var verification: String?
-    /// It stands for all further chains of a host that has presented too many.
+    /// Whether it represents all further chains of a host that has presented too many.
     package internal(set) var merged: Bool
-    /// Of a merged one: what the last chain's own ID would be.
+    /// The ID that the last chain of a merged incident would have alone.
     package internal(set) var variant: String?
     package internal(set) var acknowledged: Acknowledgement?
 
-    /// For lists.
+    /// The incident without its chain, for lists.
     package var withoutChain: Incident {
         var incident = self
         (incident.chain, incident.timestamps, incident.ocspResponse) = ([], [], nil)
@@ -115,9 +115,9 @@ extension Incident {
             }
     }
 
-    /// Of its lists: more are counted.
+    /// Most items of its lists; more are counted.
     static let longestList = 16
-    /// Of the chain.
+    /// Most certificates of a chain that are kept.
     static let mostCertificates = 10
     static let longestChain = 128 << 10
     /// A leaf is kept whole beyond ``longestChain``, and then alone: up to what a handshake may bring.

@@ -5,9 +5,9 @@ package import PinproxyTLS
 /// those of hosts without pins. So failures of other hosts can't displace open incidents of pinned hosts.
 package struct IncidentHistory: Codable, Sendable, Equatable {
     package static let maximumIncidents = 256
-    /// Of their texts (``Incident/size``).
+    /// Most bytes of their texts (``Incident/size``).
     package static let maximumBytes = 8 << 20
-    /// Different chains of a host; further ones share an incident.
+    /// Most incidents of a host with different chains; further chains share one.
     package static let chainsPerHost = 8
     /// Seconds after which an incident that wasn't seen again is forgotten.
     package static let lifetime: UnixTime = 90 * 86_400
@@ -107,7 +107,7 @@ package struct IncidentHistory: Codable, Sendable, Equatable {
         return evicted
     }
 
-    /// Evicts the least.
+    /// The incident with the least worth is evicted first.
     private static func worth(_ incident: Incident) -> (Int, Int, UnixTime, String) {
         (incident.isOpen ? 1 : 0, incident.pins.isEmpty ? 0 : 1, incident.last, incident.id)
     }

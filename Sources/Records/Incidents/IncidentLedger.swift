@@ -140,7 +140,7 @@ package final class IncidentLedger: Sendable {
         return chains.save() ?? problem
     }
 
-    /// What is logged of those that are forgotten together.
+    /// Most incidents that are named when several expire together.
     private static let longestList = 16
 
     private func settle(at time: UnixTime) {

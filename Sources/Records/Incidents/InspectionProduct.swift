@@ -1,6 +1,6 @@
 import PinproxyTLS
 
-/// Products that look into TLS, by the names in the certificates that they issue: security gateways, virus scanners and
+/// TLS inspection products, by the names in the certificates that they issue: security gateways, virus scanners and
 /// debugging proxies. docs/incidents.md lists them. Anybody can write such a name into a certificate: it is a hint.
 package struct InspectionProduct: Sendable, Equatable {
     package let name: String

@@ -1,7 +1,7 @@
 import PinproxySecurity
 package import PinproxyTLS
 
-/// The last chains of each host that met a pin: what an incident is compared with. Nothing here is ever trusted.
+/// The last chains of each host that matched a pin, for comparison with incidents. They are never trusted.
 package struct MatchedChains: Codable, Sendable, Equatable {
     package struct Chain: Codable, Sendable, Equatable {
         /// The certificates as PEM, the leaf first.

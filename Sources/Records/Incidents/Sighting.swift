@@ -22,7 +22,7 @@ struct Sighting {
     let isReported: Bool
     let entry: HostEntry?
     let pins: [String]
-    /// What the server sent, which makes the incident's identity.
+    /// The server's chain, which identifies the incident.
     let presented: PresentedChain
     let verified: VerifiedChain?
     let evidence: PeerEvidence?
@@ -118,7 +118,7 @@ extension Incident {
             return false
         }
         guard addresses.count < Self.longestList else {
-            // Which ones they are isn't kept: the first is news, and who knows of it knows of many addresses.
+            // Only their number is kept: the first ones show that there are many.
             furtherAddresses += 1
             return furtherAddresses == 1
         }

@@ -90,7 +90,7 @@ extension EventLineWriter {
                 field("connect", nanoseconds: metrics.connect)
                 field("tls", nanoseconds: metrics.tls)
                 let refused = record.refusedContact
-                // Those of the refused connection follow: this may be the one before a redirect.
+                // The fields of the refused connection follow: this one may be from before a redirect.
                 if refused == nil {
                     if let group = metrics.group { field("tls_group", group) }
                     field("address", transaction.upstream.address)
@@ -124,7 +124,7 @@ extension EventLineWriter {
         end()
     }
 
-    /// Where the refused origin is.
+    /// Writes the fields of the refused origin.
     private mutating func put(_ contact: OriginContact) {
         field("address", contact.address)
         if let resolved = contact.resolved { field("resolved", resolved) }

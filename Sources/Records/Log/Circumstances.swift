@@ -5,7 +5,7 @@ package import PinproxySession
 package struct Circumstances: Sendable {
     package let contact: OriginContact?
     package let requester: Requester?
-    /// Of a tunnel: how the origin was judged, in the log's words.
+    /// How a tunnel's origin was judged, in the log's words.
     package let verification: String?
 
     package init(_ contact: OriginContact? = nil, _ requester: Requester? = nil, verification: String? = nil) {

@@ -3,7 +3,7 @@ package enum EscapedText {
     /// Bytes of output for one byte of text, at most.
     static let longestEscape = 6
 
-    /// Appends the text without quotes around it. What is not UTF-8 becomes `\ufffd`.
+    /// Appends the text without quotes around it. Invalid UTF-8 becomes `\ufffd`.
     package static func append(_ text: Span<UInt8>, to line: inout [UInt8]) {
         let start = line.count
         line.append(contentsOf: repeatElement(0, count: text.count * longestEscape))

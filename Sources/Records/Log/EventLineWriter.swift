@@ -19,7 +19,7 @@ package struct EventLineWriter: Sendable {
     private var lines = 0
     /// Lines after the current one.
     private var paragraphs: [UInt8] = []
-    /// Of the current journal record.
+    /// The fields of the current journal record.
     private var journalFields: [UInt8] = []
     private var timestamp = TimestampWriter()
     private var time = Int64.min
@@ -140,7 +140,8 @@ package struct EventLineWriter: Sendable {
         addJournalField(name, from: start)
     }
 
-    /// A text of several lines. In text and journal it follows the line, indented, so that it can't pass for an event.
+    /// A text of several lines. In text and journal it follows the line, indented, so that it can't be mistaken for an
+    /// event.
     mutating func field(_ name: String, paragraph: String) {
         if format == .json { return field(name, paragraph) }
         let start = buffer.count
@@ -219,7 +220,7 @@ extension Logger.Level {
         }
     }
 
-    /// Of syslog(3), for `journalctl -p err`.
+    /// The priority of syslog(3), for `journalctl -p err`.
     fileprivate var priority: UInt8 {
         switch self {
         case .trace, .debug: 7

@@ -33,7 +33,7 @@ package struct ClientDetails: Encodable {
     private let program: String?
     private let unit: String?
 
-    /// For the client itself.
+    /// The evidence for the client itself.
     package init(_ requester: Requester) {
         self.init(requester.traits, address: requester.client.map { "\($0)" }, process: requester.traits?.process)
     }

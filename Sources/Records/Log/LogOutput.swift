@@ -29,7 +29,7 @@ package final class LogOutput: Sendable {
     private let gatherers = Mutex<[LineGatherer]>([])
     private let work = Semaphore()
     private let end = DispatchSemaphore(value: 0)
-    /// What was written last ends in the middle of a line. Only the writer's thread looks.
+    /// Whether the last write ended within a line. Read by the writer's thread alone.
     private let isInsideLine = Atomic(false)
 
     /// - Parameters:

@@ -40,7 +40,7 @@ extension ClientTraits {
 }
 
 extension OriginContact {
-    /// Of the connection to a refused or reported origin.
+    /// Fields about the connection to a refused or reported origin.
     package var fields: Logger.Metadata {
         var fields: Logger.Metadata = ["address": "\(address)"]
         fields["resolved"] = resolved.map { "\($0)" }

@@ -26,13 +26,13 @@ package final class TelemetryBuffer: Sendable {
 
     /// - Parameter time: milliseconds since 1970.
     func add(_ event: String, _ level: Logger.Level, at time: Int64, _ fields: Logger.Metadata) {
-        // Of the names that the proxy answers itself, for pinproxy doctor.
+        // Events of the names that the proxy answers itself, for pinproxy doctor, are left out.
         guard fields["trial"] == nil else { return }
         let record = OTLPLogRecord.encoded(event, level, at: time, fields)
         queue.withLock { $0.add(record) }
     }
 
-    /// The oldest ones, as many as go into a request.
+    /// Removes the oldest events, as many as fit into a request.
     package func take() -> [[UInt8]] { queue.withLock { $0.take() } }
 
     /// The collector can't take them now.
@@ -47,7 +47,7 @@ package final class TelemetryBuffer: Sendable {
 struct TelemetryQueue {
     static let countLimit = 1000
     static let bytesLimit = 1 << 20
-    /// Of one request.
+    /// Most records of one request.
     static let batchCount = 256
     static let batchBytes = 256 << 10
 

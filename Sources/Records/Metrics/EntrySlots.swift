@@ -8,7 +8,7 @@ package final class EntrySlots: Sendable {
     /// For no entry, and for entries without a place.
     package static let none = 0
     package static let others = 1
-    /// Of test hosts: not counted.
+    /// The slot of test hosts, which aren't counted.
     package static let uncounted = -2
 
     private let capacity: Int
@@ -17,7 +17,7 @@ package final class EntrySlots: Sendable {
     private struct Table {
         var names = ["(defaults)", "(others)"]
         package var places: [String: Int] = [:]
-        /// Of entries with pins, also of earlier configurations.
+        /// Slots of entries with pins, also of earlier configurations.
         var pinned: Set<Int> = [others]
     }
 

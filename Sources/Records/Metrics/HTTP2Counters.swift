@@ -1,7 +1,7 @@
 import PinproxyHTTP2
 import PinproxySession
 
-/// What the peers of HTTP/2 connections did to them.
+/// Counts what HTTP/2 peers did to their connections.
 package struct HTTP2Counters: Sendable {
     package enum Peer: String, CaseIterable, Sendable {
         case client, origin
@@ -34,7 +34,7 @@ package struct HTTP2Counters: Sendable {
     /// Connections ended for a breach of the protocol.
     package func broken(by peer: Peer) -> UInt64 { counts[peer.place].broken }
 
-    /// Those that came, in the order of their codes' names.
+    /// Received GOAWAY frames by code, in the order of the codes' names.
     package func goAways(of peer: Peer) -> [(code: String, count: UInt64)] {
         counts[peer.place].goAways.map { ($0.key, $0.value) }.sorted { $0.0 < $1.0 }
     }

@@ -7,7 +7,7 @@ package protocol MetricsWriter {
 }
 
 extension MetricsWriter {
-    /// Of one sample without labels.
+    /// Writes a family of one sample without labels.
     package mutating func family(
         _ name: String, _ kind: MetricsText.Kind, _ help: String, _ value: some BinaryInteger
     ) {

@@ -45,6 +45,6 @@ package struct EnforcedLedger {
         return over
     }
 
-    /// On the writer's thread.
+    /// Saves the entries; called on the writer's thread.
     package var saving: @Sendable () -> Void { { [kept] in kept.save() } }
 }

@@ -8,7 +8,7 @@ package import PinproxyTLS
 /// was in force: each new configuration replaces or removes it. Without secrets (``FileSources``).
 package struct KeptConfiguration: Sendable {
     package static let fileName = "configuration.json"
-    /// Of all files: 100,000 hosts have about 20 MB.
+    /// Most bytes of all files: 100,000 hosts have about 20 MB.
     private static let limit = 64 << 20
 
     private struct Record: Codable {

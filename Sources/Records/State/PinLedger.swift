@@ -14,7 +14,7 @@ package final class PinLedger: Sendable {
     private let noted = Mutex(Noted())
 
     private struct Noted {
-        /// What the history knows, by entry.
+        /// The history's policies by entry.
         var policies: [String: Known] = [:]
         /// Entries that have seen enough to be enforced.
         var ready: Set<String> = []
@@ -55,7 +55,7 @@ package final class PinLedger: Sendable {
             else { return nil }
             return (entry, record)
         }
-        // The others tell when they have seen enough again.
+        // Other entries report again when their condition is met.
         noted.withLock { $0.ready.formIntersection(ready.map(\.entry.pattern)) }
         return ready
     }

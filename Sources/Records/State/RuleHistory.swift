@@ -1,7 +1,7 @@
 import PinproxySecurity
 package import PinproxyTLS
 
-/// How often each rule was applied, and what it found, kept over restarts: which rule never applies, which refuses,
+/// Counts how often each rule was applied and what it found, across restarts: which rule never applies, which refuses,
 /// which report-only rule is ready to enforce. Rules go by their writer and requests, not by number, so that they keep
 /// their counts when they are moved. Removed rules are remembered for a while.
 ///
@@ -14,7 +14,7 @@ package struct RuleHistory: Codable, Sendable, Equatable {
     package struct Name: Codable, Hashable, Sendable, Comparable {
         /// Nil: `defaults`.
         package let entry: String?
-        /// Of an item of `rules`, e.g. `/v1/** (GET)`; nil: for all paths.
+        /// The path and methods of an item of `rules`, e.g. `/v1/** (GET)`; nil: all requests.
         package let requests: String?
 
         package init(entry: String?, requests: String?) {
@@ -71,7 +71,7 @@ package struct RuleHistory: Codable, Sendable, Equatable {
     package struct Record: Codable, Sendable, Equatable {
         package var since: UnixTime
         package var applied = 0
-        /// Of the last count, once a minute.
+        /// The time of the last count, made once a minute.
         package var last: UnixTime?
         /// Responses refused by its keys.
         package var refusals = Findings()
@@ -92,7 +92,7 @@ package struct RuleHistory: Codable, Sendable, Equatable {
     package init() {}
 
     package static let fileName = "rules.json"
-    /// Of removed rules, as of pins.
+    /// How long removed rules are kept: as long as pins.
     package static let retention = PinHistory.retention
     package static let maximumRules = 20_000
     fileprivate static let window: Int64 = 7

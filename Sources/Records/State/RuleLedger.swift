@@ -27,7 +27,7 @@ package final class RuleLedger: Sendable {
 
     private struct Table {
         var present: [ObjectIdentifier: Counted] = [:]
-        /// Of the previous configuration, for exchanges in flight.
+        /// Rules of the previous configuration, for exchanges in flight.
         var past: [ObjectIdentifier: Counted] = [:]
     }
 

@@ -7,7 +7,7 @@ import Synchronization
 package final class StateWriter: Sendable {
     private struct State {
         var pending = 0
-        /// The disk doesn't answer, and the log says so.
+        /// Whether the disk doesn't answer, which is logged.
         var isStuck = false
     }
 

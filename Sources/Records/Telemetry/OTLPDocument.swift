@@ -1,10 +1,10 @@
 /// Requests of OTLP in the encoding that every receiver takes, that of Protocol Buffers. Numbers of fields are those of
 /// opentelemetry-proto 1.5, which never change.
 package enum OTLPDocument {
-    /// Who sends it.
+    /// The sender of a document.
     package struct Resource: Sendable, Equatable {
         package let attributes: [OTLPAttribute]
-        /// Of the program, also as the scope's.
+        /// The program's version, also used for the scope.
         package let version: String
 
         package init(attributes: [OTLPAttribute], version: String) {

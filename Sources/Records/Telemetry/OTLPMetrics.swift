@@ -40,7 +40,7 @@ package struct OTLPMetrics: MetricsWriter {
         if value.isFinite { point(labels, .double(value), at: time) }
     }
 
-    /// The same series at an earlier time.
+    /// Adds a point to the series at the given time.
     package mutating func sample(_ labels: [(String, String)], _ value: some BinaryInteger, at time: UInt64) {
         point(labels, .integer(Int64(clamping: value)), at: time)
     }

@@ -7,7 +7,7 @@ package struct ProtobufReader {
     }
 
     private var rest: ArraySlice<UInt8>
-    /// What was read so far isn't a message.
+    /// Whether the bytes read so far aren't a message.
     package private(set) var isBroken = false
 
     package init(_ bytes: ArraySlice<UInt8>) { rest = bytes }

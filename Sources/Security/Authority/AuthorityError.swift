@@ -7,7 +7,7 @@ package enum AuthorityError: Error, Sendable, CustomStringConvertible {
     /// The certificate exists without its key.
     case keyMissing(certificate: String, key: String)
     case exists(path: String)
-    /// Others than its owner can read or write the key's file.
+    /// Users other than its owner can read or write the key's file.
     case exposedKey(path: String, mode: UInt32)
     case foreignKey(path: String, owner: UInt32)
     case brokenCertificate(path: String, CertificateError)
@@ -74,7 +74,7 @@ package enum AuthorityError: Error, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Files or settings are wrong: another try fails the same way until they change.
+    /// Files or settings are wrong: another try fails until they change.
     package var isOfConfiguration: Bool {
         switch self {
         case .keyMissing, .exists, .exposedKey, .foreignKey, .brokenCertificate, .brokenKey, .mismatch, .unfit,

@@ -6,7 +6,7 @@ package struct AuthorityFiles: Sendable, Hashable {
     package let certificate: String
     package let key: String
     let state: String?
-    /// What an authority made here may sign for; nil: every host.
+    /// The names that an authority made here may sign for; nil: every host.
     let permitted: PermittedNames?
     /// Whether the key is a signer's, and isn't read here.
     let isSignedElsewhere: Bool

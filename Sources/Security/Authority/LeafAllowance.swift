@@ -1,4 +1,4 @@
-/// How many leaves a signer issues, so that whatever has taken over the proxy can't occupy it, or fill its log. Ample
+/// Limits the leaves that a signer issues, so that a compromised proxy can't occupy it, or fill its log. Ample
 /// for honest clients, since the proxy keeps a leaf for half of its life.
 package struct LeafAllowance: Sendable {
     /// Leaves that may be issued at once: as many as the proxy keeps (``LeafCache``).

@@ -1,6 +1,6 @@
 package import PinproxyTLS
 
-/// What the proxy asks a signer for: a leaf for one host and one key. One packet of at most ``longest`` bytes.
+/// The proxy's request to a signer: a leaf for one host and one key. One packet of at most ``longest`` bytes.
 ///
 /// Version 1, big-endian: the version (1 byte), the SHA-256 of the signing authority's certificate (32), the port (2),
 /// the host's length (1) and the host, then the leaf's key: a P-256 SubjectPublicKeyInfo in DER, uncompressed (RFC 5480
@@ -8,13 +8,13 @@ package import PinproxyTLS
 package struct LeafRequest: Sendable, Equatable {
     package let authority: SHA256Digest
     package let host: ServerName
-    /// Of the CONNECT: policies may differ by port.
+    /// The port of the CONNECT: policies may differ by port.
     package let port: UInt16
     package let key: [UInt8]
 
     private static let version: UInt8 = 1
     private static let headLength = 36
-    /// What precedes a point's coordinates.
+    /// The bytes before a point's coordinates.
     private static let keyHead: [UInt8] = [
         0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06, 0x08, 0x2A, 0x86, 0x48,
         0xCE, 0x3D, 0x03,

@@ -12,7 +12,7 @@ package final class LocalAuthority: Sendable {
     package let end: UnixTime
     /// Sent after each leaf: the authority and those above it, without a root.
     private let issuers: [Certificate]
-    /// Those of it and its issuers that have name constraints.
+    /// The certificate and its issuers, as far as they have name constraints.
     private let constraining: [Certificate]
     /// Nil: a signer has it.
     private let key: PrivateKey?
@@ -98,7 +98,7 @@ package final class LocalAuthority: Sendable {
         try identity(leaf(for: name, key: leafPublicKey, at: unixTime, lifetime: lifetime))
     }
 
-    /// What to ask the signer for.
+    /// The request for the signer.
     package func request(for name: ServerName, port: UInt16) -> LeafRequest {
         LeafRequest(authority: certificate.sha256, host: name, port: port, key: leafPublicKey.der)
     }

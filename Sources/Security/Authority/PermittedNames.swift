@@ -32,7 +32,7 @@ package struct PermittedNames: Sendable, Hashable {
         if name.contains("*") || name.hasPrefix(".") {
             return .failure(
                 PermittedNameError(
-                    reason: "\"\(text)\" has a wildcard; a domain stands for itself and all names below it"))
+                    reason: "\"\(text)\" has a wildcard; a domain includes all names below it"))
         }
         guard LocalAuthority.isHostName(name), !name.hasSuffix(".") else {
             return .failure(PermittedNameError(reason: "\"\(text)\" is neither a domain nor a network"))

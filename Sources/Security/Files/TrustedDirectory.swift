@@ -60,7 +60,7 @@ package struct TrustedDirectory: Sendable, Hashable {
         }
     }
 
-    /// The same for reading; no link, no pipe.
+    /// Opens a file for reading; never a link or a pipe.
     package func openForReading(_ name: String) throws(FileProblem) -> CInt {
         try inside(name) { (folder, name) throws(FileProblem) in try open(name, in: folder, O_RDONLY) }
     }

@@ -157,7 +157,7 @@ struct TrustedWalk {
         owner == 0 || owner == user || (owner == Self.overflow && !Self.knowsRoot)
     }
 
-    /// Others besides its owner who can replace its entries, if any.
+    /// Users other than its owner who can replace its entries; nil: none.
     private func openness(_ status: stat) -> String? {
         if status.st_mode & S_ISVTX != 0 { return nil }
         if status.st_mode & S_IWOTH != 0 { return "everybody" }

@@ -51,7 +51,7 @@ import PinproxyAddresses
 public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
     /// The labels in front of ``name`` in matching hosts.
     package enum Scope: UInt8, Sendable, Hashable {
-        /// None.
+        /// No label.
         case exact = 0
         /// `*.`: exactly one.
         case oneLabel = 1
@@ -220,7 +220,7 @@ extension HostPattern {
     }
 }
 
-/// Why a text is no host pattern, for its author.
+/// Why a text is not a valid host pattern, for its author.
 public struct HostPatternError: Error, Sendable, Hashable, CustomStringConvertible {
     package enum Reason: Sendable, Hashable {
         case empty, isURL, port, notAnAddress, notAName, emptyLabel, hyphen
@@ -229,7 +229,7 @@ public struct HostPatternError: Error, Sendable, Hashable, CustomStringConvertib
     }
 
     package let reason: Reason
-    /// As written.
+    /// The pattern as written.
     public let pattern: String
 
     init(_ reason: Reason, _ pattern: String) {
@@ -244,7 +244,7 @@ public struct HostPatternError: Error, Sendable, Hashable, CustomStringConvertib
         case .isURL: "“\(pattern)” is a URL or a path; write the host alone, as in api.example.com"
         case .port: "“\(pattern)” has no valid port after the colon (1 to 65535)"
         case .notAnAddress: "“\(pattern)” is not a complete IP address (and no name ends in a number)"
-        case .notAName: "“\(pattern)” holds a character that no host name has"
+        case .notAName: "“\(pattern)” contains a character that host names can't have"
         case .international(let error): "“\(pattern)” can't be a host name: the label \(error)"
         case .emptyLabel: "“\(pattern)” has an empty label (two dots in a row, or a dot in front)"
         case .hyphen: "“\(pattern)” has a label that begins or ends with a hyphen"

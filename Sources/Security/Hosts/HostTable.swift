@@ -20,7 +20,7 @@ package struct HostTable<Value: Sendable>: Sendable {
         self.values = values
     }
 
-    /// Of equal patterns the first one counts.
+    /// The first of equal patterns counts.
     package init(_ list: [(pattern: HostPattern, value: Value)] = []) {
         self = HostPatterns.number(list.map(\.pattern)).table(of: list.map(\.value))
     }

@@ -73,7 +73,7 @@ package enum InternationalName {
             flags |= Int32(bitPattern: IDN2_NO_ALABEL_ROUNDTRIP.rawValue)
         }
         // A C string would end there.
-        guard !written.utf8.contains(0) else { throw InternationalNameError(label: label, reason: "it holds a NUL") }
+        guard !written.utf8.contains(0) else { throw InternationalNameError(label: label, reason: "it contains a NUL") }
         var ascii: UnsafeMutablePointer<UInt8>?
         let result = written.withCString(encodedAs: UTF8.self) { idn2_lookup_u8($0, &ascii, flags) }
         guard result == IDN2_OK.rawValue, let ascii else {
@@ -83,7 +83,7 @@ package enum InternationalName {
         let text = String(cString: ascii)
         // Some characters map to a dot, and some to nothing.
         guard !text.isEmpty, !text.utf8.contains(UInt8(ascii: ".")) else {
-            throw InternationalNameError(label: label, reason: "it holds a sign that no label may")
+            throw InternationalNameError(label: label, reason: "it contains a character that labels can't have")
         }
         return text
     }

@@ -22,7 +22,7 @@ func lowercase(_ byte: UInt8) -> UInt8 {
     byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z") ? byte | 0x20 : byte
 }
 
-/// Of eight bytes at once: sums of bytes without their upper bits don't carry over.
+/// Converts eight bytes at once: sums of bytes without their upper bits don't carry over.
 private func lowercase(_ word: UInt64) -> UInt64 {
     let low = word & 0x7f7f_7f7f_7f7f_7f7f
     let isFromA = low &+ 0x3f3f_3f3f_3f3f_3f3f

@@ -7,7 +7,7 @@ package import PinproxyTLS
 ///   "pins": ["sha256/…"]}}}
 /// ```
 package struct EnforcedEntries: Codable, Sendable, Equatable {
-    /// What was enforced.
+    /// What an enforced entry demanded.
     package struct Record: Codable, Sendable, Equatable {
         package var since: UnixTime
         package var pinning: String

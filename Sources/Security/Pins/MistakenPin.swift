@@ -1,11 +1,11 @@
 import PinproxyTLS
 
-/// What a text that is not a pin was copied from, so that the error can say what to write.
+/// Recognizes what an invalid pin was copied from, so that the error can say what to write.
 enum MistakenPin {
     /// Nil: nothing that is known.
     static func reason(for text: String) -> PinError.Reason? { headerPins(in: text) ?? output(text) ?? colon(text) }
 
-    /// Of a text without an algorithm in front: nil if it doesn't look like a digest.
+    /// The reason for a text without an algorithm; nil if it doesn't look like a digest.
     static func bareDigest(_ text: String) -> PinError.Reason? {
         if let digest = SHA256Digest(base64: text) ?? SHA256Digest(base64: text + "=") { return .noPrefix(digest) }
         if let digest = SHA256Digest(hex: text) { return .hexadecimal(digest) }

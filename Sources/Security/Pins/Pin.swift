@@ -68,7 +68,7 @@ extension Pin: Hashable {
     /// Equal if they accept the same certificates.
     public static func == (left: Pin, right: Pin) -> Bool { left.key == right.key }
 
-    /// By what it accepts.
+    /// Hashes what it accepts.
     public func hash(into hasher: inout Hasher) { hasher.combine(key) }
 
     /// Kind and digest as bytes, for digests of policies.
@@ -94,7 +94,7 @@ public enum PinningMode: String, Sendable, Hashable, CaseIterable {
 
 /// Where in the verified chain a pin may match.
 public enum PinPosition: String, Sendable, Hashable, CaseIterable {
-    /// Anywhere.
+    /// Any certificate of the chain.
     case any
     /// The server's own certificate.
     case leaf

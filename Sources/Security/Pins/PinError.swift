@@ -1,9 +1,9 @@
 package import PinproxyTLS
 
-/// Why a text or a file is no pin, for its author.
+/// Why a text or a file is not a valid pin, for its author.
 public struct PinError: Error, Sendable, Hashable, CustomStringConvertible {
     package enum Reason: Error, Sendable, Hashable {
-        // The text.
+        // Defects of the text.
         case empty
         /// No `sha256/` or other known form.
         case noAlgorithm
@@ -32,7 +32,7 @@ public struct PinError: Error, Sendable, Hashable, CustomStringConvertible {
         case notAFingerprint
         case record(TLSARecord.Problem)
 
-        // The file.
+        // Defects of the file.
         case unreadable(FileProblem)
         case emptyFile
         case privateKey
@@ -68,14 +68,14 @@ public struct PinError: Error, Sendable, Hashable, CustomStringConvertible {
         case .noAlgorithm:
             "“\(shown)” is not a valid pin; write it as sha256/<44 characters of base64>, or as file: NAME"
         case .noPrefix(let digest):
-            "“\(shown)” lacks its algorithm; if it is the hash of a public key, write sha256/\(digest.base64)"
+            "“\(shown)” has no algorithm; if it is the hash of a public key, write sha256/\(digest.base64)"
         case .unknownAlgorithm(let name): "“\(shown)”: pins by \(name) are not accepted; use sha256/"
         case .spelling(let digest?): "“\(shown)” isn't spelled as a pin; write sha256/\(digest.base64)"
         case .spelling(nil): "“\(shown)”: write sha256/ in front, in lower case"
         case .fileName: "“\(shown)” looks like a file; write file: \(shown)"
         case .notBase64: "“\(shown)” is not base64 after its sha256/"
         case .base64URL: "“\(shown)” is in the URL form of base64; write + for - and / for _"
-        case .notPadded(let digest): "“\(shown)” lacks the = at its end; write sha256/\(digest.base64)"
+        case .notPadded(let digest): "“\(shown)” is missing the final =; write sha256/\(digest.base64)"
         case .strayBits: "“\(shown)” is not base64 of 32 bytes: its last character before the = can't be right"
         case .wrongLength(let bytes):
             "“\(shown)” is the base64 of \(bytes) bytes; a SHA-256 has 32 (44 characters with the =)"
@@ -106,7 +106,7 @@ public struct PinError: Error, Sendable, Hashable, CustomStringConvertible {
         case .unreadable(let problem): "\(shown): \(problem)"
         case .emptyFile: "\(shown) is empty"
         case .privateKey:
-            "\(shown) holds a private key; nothing here needs one. Make a public key of it where it belongs "
+            "\(shown) contains a private key, which isn't needed here. Make a public key of it where it belongs "
                 + "(openssl pkey -in KEY -pubout) and remove it from this machine"
         case .several(let certificates, let keys):
             "\(shown) holds \(Self.count(certificates, "certificate")) and \(Self.count(keys, "public key")), so it "

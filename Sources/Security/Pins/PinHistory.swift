@@ -33,7 +33,7 @@ package struct PinHistory: Codable, Sendable, Equatable {
         package var matchedFor: Int64?
         /// The last of these matches; nil: there was none.
         package var lastMatch: UnixTime?
-        /// What pins were compared with. Matches of another mode or position say nothing of this one.
+        /// The mode and position of the counted matches. Those of another don't count for this one.
         package var terms: String?
         /// Misses before the last pin was added: the correction may have ended them.
         package var missesBeforeChange: Int?
@@ -45,7 +45,7 @@ package struct PinHistory: Codable, Sendable, Equatable {
         package init(since: UnixTime) { self.since = since }
     }
 
-    /// What an entry says of its pins.
+    /// The settings of an entry's pins.
     package struct Configured: Sendable {
         let pins: [String]
         let terms: String
@@ -178,13 +178,13 @@ extension PinHistory.EntryRecord {
         pins.contains { self.pins[$0].map { $0.removed != nil } ?? (self.pins.count < PinHistory.maximumPinsOfEntry) }
     }
 
-    /// Whether so many connections in a row have met a pin, for so long.
+    /// Whether enough consecutive connections have matched a pin, for long enough.
     package func meets(_ condition: EnforcementCondition) -> Bool {
         removed == nil && matchesSinceMiss >= max(condition.matches, 1)
             && (matchedFor ?? 0) >= Int64(condition.days) * Self.longestGap
     }
 
-    /// Of a gap between two matches, what counts.
+    /// The part of a gap between two matches that counts.
     private static let longestGap: Int64 = 86_400
 
     fileprivate mutating func matched(at time: UnixTime) {
@@ -213,7 +213,7 @@ extension PinHistory.EntryRecord {
         }
     }
 
-    /// Those with the present pins.
+    /// Misses with the present pins.
     package var missesSinceChange: Int { misses - (missesBeforeChange ?? 0) }
 
     fileprivate var isWithinBounds: Bool {

@@ -2,7 +2,7 @@ import PinproxyTLS
 
 /// The pins of one host: *one* must match.
 public struct PinSet: Sendable, Hashable {
-    /// Distinct, in the order given.
+    /// The distinct pins, in the order given.
     public private(set) var pins: [Pin]
 
     /// - Parameter pins: duplicates count once.
@@ -15,7 +15,7 @@ public struct PinSet: Sendable, Hashable {
         self.pins = pins.filter { seen.insert($0).inserted }
     }
 
-    /// The same pins in newly allocated memory.
+    /// A copy in newly allocated memory.
     func copied() -> PinSet {
         var copy = self
         copy.pins = pins.map(\.self)
@@ -27,7 +27,7 @@ public struct PinSet: Sendable, Hashable {
 
     /// Equal with the same pins in the same order.
     public static func == (left: PinSet, right: PinSet) -> Bool { left.pins == right.pins }
-    /// By its pins.
+    /// Hashes the pins.
     public func hash(into hasher: inout Hasher) { hasher.combine(pins) }
 
     /// The first pin that a certificate of the verified chain, leaf first, satisfies at an admitted depth.

@@ -46,7 +46,7 @@ package struct TLSARecord: Sendable, Hashable, CustomStringConvertible {
         return matches(certificate)
     }
 
-    /// The same at any depth.
+    /// Whether it matches at any depth.
     func matches(_ certificate: Certificate) -> Bool {
         let bytes = selector == .certificate ? certificate.der : certificate.publicKeyDER
         return switch matching {

@@ -34,7 +34,7 @@ package struct Check: Sendable, Hashable {
 
     package let name: Name
     package let outcome: Outcome
-    /// What was compared, in lines without a line break.
+    /// The compared values, in lines without a line break.
     package let lines: [String]
 
     init(_ name: Name, _ outcome: Outcome, _ lines: [String]) {

@@ -77,7 +77,7 @@ package enum PinRollout: Sendable, Hashable {
     }
 }
 
-/// What an entry must have seen to enforce its pins (`enforce_after`).
+/// The evidence that an entry needs to enforce its pins (`enforce_after`).
 package struct EnforcementCondition: Sendable, Hashable {
     /// Connections in a row that met a pin.
     package let matches: Int
@@ -96,7 +96,7 @@ package struct EnforcementCondition: Sendable, Hashable {
 
 extension PinRollout {
     /// Why pins are reported or enforced, and until when, in human-readable form. Begins with `reported` or `enforced`.
-    /// - Parameter record: what was counted; nil: unknown.
+    /// - Parameter record: the counts; nil: unknown.
     package func text(at time: UnixTime, counted record: PinHistory.EntryRecord? = nil) -> String {
         let state = enforcement(at: time) == .enforce ? "enforced" : "reported"
         switch self {

@@ -20,7 +20,7 @@ extension SecurityPolicy {
             revocationLists: requirements.revocationLists, maximumLeafLifetime: requirements.maximumLeafLifetime)
     }
 
-    /// Verifies with the trust anchors. Of several valid chains one that a pin matches is preferred.
+    /// Verifies with the trust anchors. If several chains are valid, one that a pin matches is preferred.
     func verify(
         _ presented: PresentedChain, to anchors: TrustAnchors, name: ServerName?, time: UnixTime
     ) -> Result<VerifiedChain, VerificationFailure> {

@@ -24,7 +24,7 @@ package final class PolicyTerms: Sendable, Equatable {
         self.rollout = rollout
     }
 
-    /// For a digest.
+    /// The settings as words, to be hashed.
     var words: [String] {
         var words = [
             mode.rawValue, position.rawValue, enforcement.rawValue,

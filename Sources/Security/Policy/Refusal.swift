@@ -132,7 +132,7 @@ extension VerificationFailure.Reason {
             "Its authority has withdrawn it, perhaps because the key was stolen: the server's operator has to replace "
                 + "it. Don't work around it."
         case .revocationUnknown:
-            "Put the issuer's current CRL into the file that crl_files names: the proxy reads it by itself."
+            "Put the issuer's current CRL into the file that crl_files names: it is reloaded automatically."
         case .lifetimeTooLong:
             """
             The server's operator has to get a certificate for a shorter time; or raise max_leaf_lifetime for this \

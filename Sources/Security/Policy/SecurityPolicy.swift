@@ -31,20 +31,20 @@ package import PinproxyTLS
 public struct SecurityPolicy: Sendable {
     /// Everything but the pins and what follows from them.
     package private(set) var terms: PolicyTerms
-    /// One must match.
+    /// The pins; at least one must match.
     public private(set) var pins: PinSet
     /// Equal for policies that decide alike: with the anchors' digest, the key of upstream pools and session caches.
     package let digest: SHA256Digest
     /// The pinned certificates as anchors, built once; nil if they depend on the peer.
     let pinnedAnchors: TrustAnchors?
 
-    /// What is pinned, if anything.
+    /// The pinning mode.
     public var mode: PinningMode { terms.mode }
-    /// Accept chains that the anchors don't verify: see ``unsafeSwitches``.
+    /// Whether chains are accepted that the anchors don't verify: see ``unsafeSwitches``.
     public var allowsInvalidCertificates: Bool { terms.allowsInvalidCertificates }
-    /// Look for the host in the leaf's subjectAltName: see ``unsafeSwitches``.
+    /// Whether the leaf's subjectAltName must contain the host: see ``unsafeSwitches``.
     public var validatesDomainName: Bool { terms.validatesDomainName }
-    /// Where in the chain a pin may match.
+    /// The positions in the chain at which a pin may match.
     public var position: PinPosition { terms.position }
     /// The effect of a pin mismatch, as it is written.
     public var enforcement: Enforcement { terms.enforcement }
@@ -59,7 +59,7 @@ public struct SecurityPolicy: Sendable {
             requirements: requirements, expiry: expiry, rollout: rollout)
     }
 
-    /// The same policy, once its `enforce_after` has held; nil for any other.
+    /// This policy, enforced once its `enforce_after` has held; nil for any other.
     package func enforced(since time: UnixTime) -> SecurityPolicy? {
         guard let condition = rollout?.awaited else { return nil }
         return SecurityPolicy(
@@ -68,14 +68,14 @@ public struct SecurityPolicy: Sendable {
             requirements: requirements, expiry: expiry, rollout: .after(condition, enforcedSince: time))
     }
 
-    /// The same policy in newly allocated memory.
+    /// A copy in newly allocated memory.
     package func copied() -> SecurityPolicy {
         var policy = self
         policy.pins = pins.copied()
         return policy
     }
 
-    /// The same policy, sharing equal terms.
+    /// This policy, sharing equal terms.
     package func sharing(_ known: inout SharedValues<PolicyTerms>) -> SecurityPolicy {
         var policy = self
         policy.terms = known.shared(terms)
@@ -138,7 +138,7 @@ public struct SecurityPolicy: Sendable {
         return .report
     }
 
-    /// The same for pins that don't expire.
+    /// The enforcement if pins didn't expire.
     package func enforcementBeforeExpiry(at time: UnixTime) -> Enforcement {
         rollout?.enforcement(at: time) ?? enforcement
     }
@@ -166,7 +166,7 @@ extension SecurityPolicy {
                 "accepts any certificate of anyone: allow_invalid_certificates is true, validates_domain_name "
                     + "is false and there is no pinning"
             case .allowsInvalidCertificates:
-                "allow_invalid_certificates is true: the pins are all that tells this server from another"
+                "allow_invalid_certificates is true: only the pins authenticate the server"
             case .ignoresName: "validates_domain_name is false: a certificate for any other host will do"
             }
         }
@@ -183,7 +183,7 @@ extension SecurityPolicy {
 
     /// Contradictory settings: the configuration refuses them, and a policy refuses connections.
     public enum Contradiction: Sendable, Hashable, CustomStringConvertible {
-        /// Pinning without pins.
+        /// A pinning mode without pins.
         case noPins(PinningMode)
         /// Pins that `pinning: none` would leave unused.
         case unusedPins
@@ -191,9 +191,9 @@ extension SecurityPolicy {
         case nothingToCheckTheNameBy
         /// With invalid certificates allowed only the leaf's key counts, and the position rules it out.
         case positionNeverMatches(PinPosition)
-        /// With invalid certificates allowed a mismatch can't merely be reported.
+        /// With invalid certificates allowed, a mismatch can't be reported only.
         case reportWithoutTrust
-        /// The same for pins that have expired.
+        /// With invalid certificates allowed, a mismatch of expired pins can't be reported only.
         case reportOnExpiryWithoutTrust
         /// Requirements, by their keys, of a chain that isn't verified.
         case requirementsWithoutChain([String])
@@ -211,10 +211,10 @@ extension SecurityPolicy {
                 "position is \(position.rawValue), but with allow_invalid_certificates only the leaf's key can "
                     + "match; write position: leaf"
             case .reportWithoutTrust:
-                "enforcement is report, but with allow_invalid_certificates the pins are all that authenticates "
+                "enforcement is report, but with allow_invalid_certificates the pins alone authenticate "
                     + "the server, so they stay enforced; write enforcement: enforce"
             case .reportOnExpiryWithoutTrust:
-                "on_expiry is report, but with allow_invalid_certificates the pins are all that authenticates "
+                "on_expiry is report, but with allow_invalid_certificates the pins alone authenticate "
                     + "the server; write on_expiry: enforce or deny"
             case .requirementsWithoutChain(let keys):
                 "\(keys.joined(separator: ", ")) can't be checked: with allow_invalid_certificates no chain is "

@@ -27,7 +27,7 @@ extension StatusFailure {
                 + "this host does without."
         case .required, .promised:
             "The server's operator has to turn OCSP stapling on. If that can't be, ocsp: ignore for this host does "
-                + "without; a revoked certificate then can't be told from a good one."
+                + "without; revoked certificates are then accepted."
         }
     }
 }

@@ -56,7 +56,7 @@ package struct BodyJudgement: Sendable {
 
 package enum BodyVerdict: Sendable {
     case pass
-    /// Another body is forwarded, without content coding. Length, validators and digests of the old one don't hold.
+    /// The body is replaced, without content coding. Length, validators and digests of the old one don't apply.
     case rewrite([UInt8])
     case refuse(ResponseSerializationError)
 }

@@ -1,8 +1,8 @@
 /// Tries several serializers in order; the first that accepts a response decides: AFCompoundResponseSerializer.
 ///
-/// If no serializer accepts, the error has each one's reason. (The original then returns the raw body.)
+/// If no serializer accepts, the error has each one's reason. (AFNetworking then returns the raw body.)
 public struct CompoundResponseSerializer: Sendable {
-    /// Tried in this order.
+    /// The serializers, tried in this order.
     public let serializers: [any ResponseSerializer]
 
     /// - Parameter serializers: the first that accepts a response makes its value.

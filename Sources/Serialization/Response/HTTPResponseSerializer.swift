@@ -1,7 +1,7 @@
-/// Judges the head alone: AFHTTPResponseSerializer. The value is the body.
+/// Validates the head alone: AFHTTPResponseSerializer. The value is the body.
 public struct HTTPResponseSerializer: ResponseSerializer {
     public var format: String { "any body" }
-    /// 2xx, if nothing else is said.
+    /// The accepted statuses; 2xx by default.
     public var acceptableStatuses: [StatusRange]
     public var acceptableContentTypes: [MediaRange]?
 

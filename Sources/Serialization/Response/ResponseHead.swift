@@ -1,22 +1,22 @@
-/// What a response serializer judges before there is a body.
+/// The head of a response, which a response serializer validates before the body.
 public struct ResponseHead: Sendable, Hashable {
-    /// What is known of the body before it comes.
+    /// The expected body, known from the head.
     public enum Body: Sendable, Hashable {
         /// No body is possible: an answer to HEAD, 1xx, 204, 205, 304 (RFC 9110 section 6.4.1).
         case none
-        /// Bytes, as transferred.
+        /// A length in bytes, as transferred.
         case length(Int)
-        /// It ends when it ends: chunked, by close, or streams of HTTP/2 without a length.
+        /// A length that isn't announced: chunked, until close, or on an HTTP/2 stream without Content-Length.
         case unknownLength
     }
 
-    /// 100 to 999.
+    /// The status code, from 100 to 999.
     public let status: Int
-    /// Nil: the field is missing or empty.
+    /// The content type; nil: the field is missing or empty.
     public let contentType: ContentType?
     /// The value of Content-Encoding: codings in the order of application. Nil: missing.
     public let contentEncoding: String?
-    /// What is known of the body.
+    /// The expected body.
     public let body: Body
 
     /// - Parameters:

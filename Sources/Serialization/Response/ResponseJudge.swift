@@ -8,11 +8,11 @@
 package struct ResponseJudge: Sendable {
     package let statuses: [StatusRange]?
     private let serializers: [ResponseRules.Serializer]
-    /// Of all serializers; nil if one of them accepts any.
+    /// The content types of all serializers; nil if one of them accepts any.
     package let contentTypes: [MediaRange]?
     private let rules: ResponseRules
 
-    /// What fails is refused, and not only told.
+    /// Whether invalid responses are refused, and not only reported.
     package var isEnforced: Bool { rules.enforcement == .enforce }
 
     /// - Returns: nil if the rules ask for nothing.
@@ -62,7 +62,7 @@ package struct ResponseJudge: Sendable {
         head.body == .unknownLength ? .refuseUnlessEmpty(error) : .refuse(error)
     }
 
-    /// Those that accept the response's type, else (where `content_types` allows others) all.
+    /// The serializers that accept the response's type, else (where `content_types` allows others) all.
     private func bodySerializers(for head: ResponseHead) -> [ResponseRules.Serializer] {
         let own = serializers.filter { serializer in
             guard let types = serializer.contentTypes else { return true }

@@ -23,7 +23,7 @@ package struct ResponseRules: Sendable, Hashable {
 
     package enum Enforcement: String, Sendable, CaseIterable {
         case enforce
-        /// What fails is logged and passed on.
+        /// Invalid responses are logged and forwarded.
         case report
     }
 

@@ -1,8 +1,8 @@
-/// Why a response isn't what it should be.
+/// Why a response is invalid.
 ///
-/// As in the original, a wrong status has the wrong content type nested in it, if that is wrong too.
+/// As in AFNetworking, a wrong status has the wrong content type nested in it, if that is wrong too.
 public struct ResponseSerializationError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The codes of NSURLErrorDomain that the original uses, and one more of the same domain.
+    /// The codes of NSURLErrorDomain that AFNetworking uses, and one more of the same domain.
     public enum Code: Int, Sendable {
         /// NSURLErrorBadServerResponse: the status.
         case badServerResponse = -1011
@@ -14,11 +14,11 @@ public struct ResponseSerializationError: Error, Sendable, Hashable, CustomStrin
 
     /// What is wrong.
     public enum Reason: Sendable, Hashable {
-        /// Not among those that are accepted.
+        /// The status is not accepted.
         case unacceptableStatus(Int)
-        /// Nil: the response has a body and no content type.
+        /// The content type is not accepted; nil: the response has a body and no content type.
         case unacceptableContentType(ContentType?)
-        /// It isn't of its format.
+        /// The body doesn't have the format.
         case malformedBody(BodyDefect)
         /// The content coding (gzip, br …) can't be undone.
         case undecodable(ContentDecodingError)
@@ -46,7 +46,7 @@ public struct ResponseSerializationError: Error, Sendable, Hashable, CustomStrin
         ResponseSerializationError(.tooLong(limit: limit), expected: "at most \(limit) bytes")
     }
 
-    /// What is wrong, as the original says it.
+    /// The description, in AFNetworking's words.
     public var code: Code {
         switch reason {
         case .unacceptableStatus: .badServerResponse
@@ -66,7 +66,7 @@ public struct ResponseSerializationError: Error, Sendable, Hashable, CustomStrin
         }
     }
 
-    /// Where in the body the first thing is that is wrong, if that is known.
+    /// The place of the first defect in the body, if known.
     public var place: TextPlace? {
         if case .malformedBody(let defect) = reason { defect.place } else { nil }
     }
@@ -94,9 +94,9 @@ public struct ResponseSerializationError: Error, Sendable, Hashable, CustomStrin
 
 /// The first thing that is wrong in a body.
 public struct BodyDefect: Error, Sendable, Hashable, CustomStringConvertible {
-    /// Where in the body; nil: nowhere in particular.
+    /// The place in the body; nil: none in particular.
     public let place: TextPlace?
-    /// For people, without the place.
+    /// The explanation in human-readable form, without the place.
     public let explanation: String
 
     init(_ explanation: String, at place: TextPlace? = nil) {

@@ -1,4 +1,4 @@
-/// Judges a response and makes a value of its body: AFURLResponseSerialization.
+/// Validates a response and makes a value of its body: AFURLResponseSerialization.
 ///
 ///     let serializer = JSONResponseSerializer()
 ///     let head = ResponseHead(status: 200, contentType: ContentType("application/json"), body: .unknownLength)
@@ -12,9 +12,9 @@ public protocol ResponseSerializer<Value>: Sendable {
 
     /// For display: `JSON`.
     var format: String { get }
-    /// Others are refused, whatever the body.
+    /// The accepted statuses. Others are refused, whatever the body.
     var acceptableStatuses: [StatusRange] { get }
-    /// Nil: any, and none.
+    /// The accepted content types; nil: any, or none at all.
     var acceptableContentTypes: [MediaRange]? { get }
 
     /// - Returns: nil for a body without a value, such as an empty one.
@@ -28,13 +28,13 @@ public protocol ResponseSerializer<Value>: Sendable {
 extension ResponseSerializer {
     public func check(body: [UInt8]) throws(BodyDefect) { _ = try value(ofBody: body) }
 
-    /// Judges a head. A wrong content type counts only if there is a body.
+    /// Validates a head. A wrong content type counts only if there is a body.
     public func validate(_ head: ResponseHead, bodyIsEmpty: Bool) throws(ResponseSerializationError) {
         let criteria = HeadCriteria(statuses: acceptableStatuses, contentTypes: acceptableContentTypes)
         if let error = criteria.error(in: head, bodyIsEmpty: bodyIsEmpty) { throw error }
     }
 
-    /// Judges a whole response; its body has no content codings. Nil for a body without a value.
+    /// Validates a whole response; its body has no content codings. Nil for a body without a value.
     public func value(of body: [UInt8], head: ResponseHead) throws(ResponseSerializationError) -> Value? {
         try validate(head, bodyIsEmpty: body.isEmpty)
         do {

@@ -12,7 +12,7 @@ package enum ShownBytes {
         return bytes.count > shown ? text + "…" : text
     }
 
-    /// What a library says, which may quote the body: its first line.
+    /// The first line of a library's message, which may quote the body.
     static func line(_ message: String) -> String {
         let line = message.split(whereSeparator: \.isNewline).first.map(String.init) ?? message
         var text = line

@@ -1,9 +1,9 @@
 /// The status codes that a response may have: one (`304`), or a range (`200-299`).
 public struct StatusRange: Sendable, Hashable, CustomStringConvertible {
-    /// Within 100...599.
+    /// The status codes, within 100...599.
     public let codes: ClosedRange<Int>
 
-    /// 200–299: what the original's serializers accept.
+    /// 200–299, which AFNetworking's serializers accept.
     public static let success = StatusRange(200...299)
 
     /// - Precondition: the codes are within 100...599.
@@ -12,7 +12,7 @@ public struct StatusRange: Sendable, Hashable, CustomStringConvertible {
         self.codes = codes
     }
 
-    /// Reads a rule's text.
+    /// Parses text such as `200-299`.
     public init(_ text: String) throws(InvalidValue) {
         let parts = text.split(separator: "-", omittingEmptySubsequences: false)
         let codes = parts.compactMap { part in

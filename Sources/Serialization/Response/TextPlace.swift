@@ -1,8 +1,8 @@
-/// Where in a text something stands, as editors count it.
+/// A place in a text, as editors count it.
 public struct TextPlace: Sendable, Hashable, CustomStringConvertible {
-    /// From 1. A line ends with a line feed.
+    /// The line, from 1. A line ends with a line feed.
     public let line: Int
-    /// From 1, in characters (Unicode scalars); nil where only the line is known.
+    /// The column from 1, in characters (Unicode scalars); nil if only the line is known.
     public let column: Int?
 
     /// See the properties.

@@ -2,7 +2,7 @@
 package protocol BodyWork: Sendable {
     associatedtype Outcome: Sendable
 
-    /// Which work it is, in a message.
+    /// The kind of work, in a message.
     static var kind: UInt8 { get }
 
     /// It runs untrusted decoders, or takes memory out of proportion to the body. Other work is linear and small.
@@ -17,7 +17,7 @@ package protocol BodyWork: Sendable {
 
     /// - Returns: the body that came out; it travels beside the message.
     static func write(_ outcome: Outcome, to message: inout MessageWriter) -> [UInt8]
-    /// What another process says is cleaned and bounded, as what a peer says is.
+    /// The text of another process is cleaned and limited like a peer's.
     func readOutcome(from message: inout MessageReader, _ result: [UInt8]) throws(MalformedMessage) -> Outcome
 }
 

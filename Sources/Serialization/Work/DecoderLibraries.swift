@@ -5,10 +5,10 @@ internal import CPinproxyZstd
 
 /// The libraries that decode documents and images, loaded at first use, or all before a process is confined.
 package enum DecoderLibraries {
-    /// A library that isn't installed. What needs it is refused, and says so.
+    /// A library that isn't installed. Settings that need it are refused with an error.
     package struct Missing: Sendable, Equatable {
         package let format: String
-        /// Debian's.
+        /// The Debian package.
         package let package: String
     }
 
@@ -28,7 +28,7 @@ package enum DecoderLibraries {
         ].filter { !$0.2 }.map { Missing(format: $0.0, package: $0.1) }
     }
 
-    /// Of those that say it. Loads libxml2.
+    /// Versions of the libraries that report it. Loads libxml2.
     package static var versions: [(name: String, version: String)] {
         let brotli = BrotliDecoderVersion()
         var versions = [

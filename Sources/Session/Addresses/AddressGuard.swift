@@ -29,7 +29,7 @@ package final class AddressRules: Sendable, Hashable {
     fileprivate let blockedRanges: [AddressRange]
     fileprivate let allowedKinds: Set<AddressClass>
     fileprivate let allowedRanges: [AddressRange]
-    /// What they say, whatever their order.
+    /// Their text, independent of their order.
     fileprivate let text: String
     private let textHash: Int
 
@@ -67,7 +67,7 @@ package enum ClientPlace: Sendable, Hashable {
     /// Must not reach what listens on loopback.
     case elsewhere
 
-    /// - Parameter peer: only loopback itself counts, not an address that embeds it, which anybody may have.
+    /// - Parameter peer: only loopback itself counts, not an address that embeds it, which any host may have.
     package init(of peer: IPAddress) {
         let isLoopback = peer.isLoopback || AddressClass.classes(ofReading: peer.canonical).contains(.loopback)
         self = isLoopback ? .thisMachine : .elsewhere
@@ -79,7 +79,7 @@ package struct AddressGuard: Sendable, Hashable {
     package let rules: AddressRules
     package let client: ClientPlace
 
-    /// The same for all that object alike, also in another process.
+    /// Equal texts make equal decisions, also in another process.
     var text: String { client == .thisMachine ? rules.text : "elsewhere\n\(rules.text)" }
 
     package init(_ rules: AddressRules, client: ClientPlace) {

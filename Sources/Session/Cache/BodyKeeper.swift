@@ -5,7 +5,7 @@ import PinproxyTLS
 import PinproxyTransport
 import Synchronization
 
-/// Where the body of a response that is stored goes while it arrives.
+/// Stores the body of a response while it arrives.
 protocol BodyKeeper: AnyObject {
     /// False: it can't be kept.
     func append(_ piece: RawSpan) -> Bool
@@ -48,7 +48,7 @@ final class DiskKeeper: BodyKeeper {
     private final class Writing: Sendable {
         let waiting = Atomic<Int>(0)
         let hasFailed = Atomic(false)
-        // Of the queue alone, which runs one work at a time.
+        // Used on the queue alone, which runs one work at a time.
         let place = Mutex<BodyWriter?>(nil)
         let reservation: BodyReservation
         private let tier: DiskTier

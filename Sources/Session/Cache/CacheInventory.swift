@@ -2,10 +2,10 @@ import PinproxyDiskStore
 package import PinproxyHTTPWire
 import PinproxyTLS
 
-/// How full one of the stores is.
+/// The use of one of the stores.
 package struct StoreFigures: Sendable, Equatable {
     package let store: CacheRules.Store
-    /// Of memory or disk, about.
+    /// Bytes of memory or disk, about.
     package let bytes: Int
     package let limit: Int
     package let responses: Int
@@ -78,7 +78,7 @@ extension ResponseCache {
         return all
     }
 
-    /// Those with the most bytes first; on disk by their hosts.
+    /// Origins with the most bytes first; on disk by their hosts.
     package func origins(most: Int) throws(CacheProblem) -> [StoredOrigin] {
         var found: [String: StoredOrigin] = [:]
         memory.forEach { key, response in

@@ -1,14 +1,14 @@
 import PinproxyCaching
 import PinproxyHTTPWire
 
-/// What the cache does for one request at one hop: the request, and a stored response that may be confirmed.
+/// The cache's work for one request at one hop: the request, and a stored response that may be confirmed.
 final class CacheUse {
     let cache: ResponseCache
     let terms: CacheTerms
     let key: CacheKey
     let policy: CachePolicy
     let request: CacheRequest
-    /// For Vary.
+    /// The request, for Vary.
     let asked: OwnedRequest
     /// A stored response that matches; nil: none does.
     private(set) var stored: StoredResponse?
@@ -59,7 +59,7 @@ final class CacheUse {
     var status: CacheStatus { CacheStatus(.ask(reason)) }
 }
 
-/// What the cache has for a request.
+/// The cache's result for a request.
 enum CacheFinding {
     case serve(ServedResponse, StoredResponse, CacheHandling, confirming: Bool)
     case ask(CacheUse)
@@ -68,7 +68,7 @@ enum CacheFinding {
 }
 
 extension ResponseCache {
-    /// What memory has for a request.
+    /// Looks in memory for a request's response.
     func find(
         _ view: borrowing RequestView, for key: CacheKey, by policy: CachePolicy, terms: CacheTerms, at now: Int64
     ) -> CacheFinding {
@@ -87,7 +87,7 @@ extension ResponseCache {
     ) -> CacheFinding {
         let request = CacheRequest(view)
         var stored = stored
-        // RFC 9111 section 3.5: what somebody without credentials got may be something else.
+        // RFC 9111 section 3.5: a response to a request without credentials may differ.
         if request.hasCredentials, stored?.traits.allowsCredentials == false { stored = nil }
         let choice = stored?.choice
         let answer =

@@ -20,7 +20,7 @@ final class DiskBody: BodySource {
     private var isInMemory = true
     private var isReading = false
     private var isWaiting = false
-    /// What wasn't read yet.
+    /// The part that wasn't read yet.
     private var unread: Range<UInt64>
     private(set) var moved: UInt64 = 0
 
@@ -86,7 +86,7 @@ final class DiskBody: BodySource {
         return bytes
     }
 
-    /// On the thread.
+    /// Reads the next piece on the cache's thread.
     private func read() {
         guard !isReading, next == nil, !unread.isEmpty else { return }
         isReading = true

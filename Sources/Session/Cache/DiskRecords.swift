@@ -3,10 +3,10 @@ import PinproxyDiskStore
 import PinproxyHTTPWire
 import PinproxyTLS
 
-// How keys and responses are written to disk.
+// The encoding of keys and responses on disk.
 
 extension CacheKey {
-    /// The same for all policies and variants.
+    /// A digest that is equal for all policies and variants.
     var digest: SHA256Digest { .of(parts: [ownerBytes, [isSecure ? 1 : 0], Array("\(host):\(port)".utf8), target]) }
 
     var ownerBytes: [UInt8] {
@@ -19,7 +19,7 @@ extension CacheKey {
 }
 
 extension CacheKey.Owner {
-    /// Nil: no owner is written so.
+    /// Nil if the bytes don't name an owner.
     init?(_ bytes: [UInt8]) {
         let text = String(decoding: bytes, as: UTF8.self)
         if text == "everybody" {
@@ -35,14 +35,14 @@ extension CacheKey.Owner {
 }
 
 extension CachePolicy {
-    /// Stands for one that isn't in force any more.
+    /// Represents a policy that is no longer in force.
     static let former = CachePolicy(
         origin: OriginKey(
             host: "", port: 0, layer: .tunnel, parent: nil,
             addresses: AddressGuard(AddressRules(), client: .elsewhere)),
         rules: SHA256Digest.of([]))
 
-    /// The same after a restart.
+    /// A digest that survives restarts.
     var digest: SHA256Digest {
         let (kind, identity): (UInt8, [UInt8]) =
             switch origin.layer {
@@ -60,7 +60,7 @@ extension CachePolicy {
 }
 
 extension SHA256Digest {
-    /// Of a list: no two lists have the same bytes.
+    /// The digest of a list: no two lists have the same bytes.
     fileprivate static func of(parts: [[UInt8]]) -> SHA256Digest {
         .of(parts.flatMap { Array("\($0.count):".utf8) + $0 })
     }

@@ -159,11 +159,11 @@ package final class DiskTier: Sendable {
 
     // MARK: Responses
 
-    /// What is stored for a request.
+    /// The stored response for a request.
     struct Found: Sendable {
         /// Nil: none matches.
         let response: StoredResponse?
-        /// Others of the URL are there.
+        /// Whether the URL has other stored responses.
         let hasOthers: Bool
 
         static let nothing = Found(response: nil, hasOthers: false)
@@ -199,7 +199,7 @@ package final class DiskTier: Sendable {
         return Found(response: best.opened(body), hasOthers: hasOthers)
     }
 
-    /// Where it fails, what was stored stays stale.
+    /// On failure, the stored response stays stale.
     func confirm(_ response: StoredResponse) {
         guard case .file(let body) = response.body else { return }
         _ = perform { tier in
@@ -218,7 +218,7 @@ package final class DiskTier: Sendable {
     /// Removes something that mustn't be found again, not even if the disk fails.
     private func change(_ work: @escaping @Sendable (DiskStore) throws(StoringFailure) -> Void) {
         let isWaiting = perform { tier in
-            // What can't be opened is asked for again later.
+            // A store that can't be opened is emptied once it can.
             guard let store = tier.usable() else { return tier.mustBeEmptied() }
             do throws(StoringFailure) { try work(store) } catch { tier.mustBeEmptied() }
         }

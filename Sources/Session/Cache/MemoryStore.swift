@@ -14,7 +14,7 @@ package final class MemoryStore: Sendable {
 
     private let all = (0..<parts).map { _ in Part() }
     private let partLimit: Atomic<Int>
-    /// Of all bodies that aren't released yet.
+    /// The memory of all bodies that aren't released yet.
     let account = MemoryAccount()
 
     /// - Parameter limit: bytes of memory.
@@ -22,7 +22,7 @@ package final class MemoryStore: Sendable {
 
     package var limit: Int { partLimit.load(ordering: .relaxed) * Self.parts }
 
-    /// Changes the limit; what no longer fits goes with the next response.
+    /// Changes the limit; the next response evicts what no longer fits.
     package func resize(to limit: Int) { partLimit.store(limit / Self.parts, ordering: .relaxed) }
 
     private func part(of key: CacheKey) -> Part { all[Int(UInt(bitPattern: key.hashValue) % UInt(Self.parts))] }

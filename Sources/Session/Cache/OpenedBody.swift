@@ -4,10 +4,10 @@ import PinproxyEventLoop
 /// A stored body on disk, open: it stays readable if it is replaced or purged meanwhile, or the store is closed.
 final class OpenedBody: Sendable {
     let record: StoredRecord
-    /// Where it is read.
+    /// The queue for reading it.
     let queue: WorkQueue
     private let reader: BodyReader
-    /// Of the body's first piece, verified.
+    /// The body's first piece, verified.
     let beginning: ArraySlice<UInt8>
 
     /// Nil: it can't be read, or isn't what was stored. Waits for the disk.

@@ -96,7 +96,7 @@ package final class ResponseCache: Sendable {
 
     // MARK: Confirmations in the background
 
-    /// Whether the caller must ask the origin, since nobody else does. End with ``endConfirmation(of:)``.
+    /// Whether the caller must ask the origin, since no other request does. End with ``endConfirmation(of:)``.
     func beginConfirmation(of key: CacheKey) -> Bool {
         confirmations.withLock { $0.count < Self.mostConfirmations && $0.insert(key).inserted }
     }

@@ -10,7 +10,7 @@ final class ResponseRecording {
     let times: ResponseTimes
     private let validUntil: Int64
     private let scope: AddressScope?
-    /// The body on its way to the client.
+    /// The body while it is sent to the client.
     let body: StoringBody
 
     /// Nil: there is no store for it.

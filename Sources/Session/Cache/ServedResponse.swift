@@ -2,11 +2,11 @@ import PinproxyCaching
 import PinproxyEventLoop
 import PinproxyHTTPWire
 
-/// What a request gets of a stored response: all of it, its head, a part, or that the client has it already.
+/// The part of a stored response that a request gets: all of it, its head, a range, or a 304.
 struct ServedResponse {
     let head: OwnedResponse
     private let body: StoredBody
-    /// What of the body is served.
+    /// The served part of the body.
     private let part: Range<UInt64>
 
     /// Nil: only the origin can answer.

@@ -19,7 +19,7 @@ extension RequestView {
         return true
     }
 
-    /// What browsers say of how they use a response.
+    /// Fields that describe how a browser uses a response.
     private static let harmless: Set = [
         "dnt", "priority", "sec-ch-ua", "sec-ch-ua-mobile", "sec-ch-ua-platform", "sec-fetch-dest", "sec-fetch-mode",
         "sec-fetch-site", "sec-fetch-user", "sec-gpc", "upgrade-insecure-requests",

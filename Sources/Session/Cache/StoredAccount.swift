@@ -8,7 +8,7 @@ extension StoredResponse {
     /// Bytes.
     package var bodyLength: Int { Int(clamping: record?.length ?? body.count) }
 
-    /// Of a part: its bytes, and those of the whole.
+    /// The bytes of a part, and the length of the whole; nil: it is whole.
     package var part: (bytes: Range<UInt64>, complete: UInt64)? {
         guard let part = traits.status == 206 ? StoredPart(traits, bodyLength: UInt64(bodyLength)) : nil else {
             return nil
@@ -25,7 +25,7 @@ extension StoredResponse {
     /// Whether it is found under one of these policies.
     package func isStored(under policies: Set<CachePolicy>) -> Bool { policies.contains(policy) }
 
-    /// What a request gets that selects it.
+    /// The answer to a request that selects it.
     /// - Parameter now: Unix seconds.
     package func answer(to request: CacheRequest, at now: Int64) -> CacheAnswer {
         let answer = choice.answer(to: request, at: now)

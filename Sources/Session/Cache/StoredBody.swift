@@ -1,7 +1,7 @@
 import PinproxyTransport
 import Synchronization
 
-/// Bytes of stored bodies that are in memory: in the store, or still on their way to a client after they left it.
+/// Bytes of stored bodies in memory: in the store, or being sent to a client after they left it.
 final class MemoryAccount: Sendable {
     private let taken = Atomic<Int>(0)
 

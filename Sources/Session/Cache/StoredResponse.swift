@@ -7,7 +7,7 @@ package import PinproxyHTTPWire
 package final class StoredResponse: Sendable {
     package let head: OwnedResponse
     let body: StoredBody
-    /// Of a response on disk.
+    /// The record of a response on disk.
     let record: StoredRecord?
     package let traits: CachedTraits
     package let times: ResponseTimes
@@ -38,7 +38,7 @@ package final class StoredResponse: Sendable {
         self.scope = scope
     }
 
-    /// The same response under another head.
+    /// Makes a copy with another head.
     private init(
         _ old: StoredResponse, head: OwnedResponse, body: StoredBody? = nil, times: ResponseTimes,
         selected: SelectedFields? = nil, validUntil: Int64
@@ -99,7 +99,7 @@ package final class StoredResponse: Sendable {
             validUntil: min(validUntil, new.validUntil))
     }
 
-    /// The same with its body open.
+    /// A copy with its body open.
     func opened(_ body: OpenedBody) -> StoredResponse {
         StoredResponse(self, head: head, body: .file(body), times: times, validUntil: validUntil)
     }

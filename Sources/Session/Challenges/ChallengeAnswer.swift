@@ -22,10 +22,10 @@ package struct ChallengeAnswer: Sendable, CustomStringConvertible, CustomDebugSt
         case digest(DigestChallenge)
     }
 
-    /// What is sent: a password, or its equivalent.
+    /// The secret: a password, or its equivalent.
     package let value: [UInt8]
     let proof: Proof
-    /// Of the challenge that it answers, or of the earlier one that it is taken from.
+    /// The realm of the challenge that it answers, or of the earlier one that it is taken from.
     let realm: [UInt8]
     /// Sent before any challenge, because one like it was accepted.
     let isUnasked: Bool

@@ -46,7 +46,8 @@ package final class ChallengeMemory: Sendable {
     /// Known pairs of origin and credentials.
     package var spaceCount: Int { memory.withLock { $0.spaces.count } }
 
-    /// What a request carries unasked; nil: nothing was accepted there yet. Method and target as sent.
+    /// The authorization of a request before any challenge; nil: none was accepted there yet. Method and target as
+    /// sent.
     package func authorization(
         for method: [UInt8], target: [UInt8], at origin: RequestURL.Origin, credentials: AnsweringCredentials
     ) -> ChallengeAnswer? {
@@ -81,7 +82,7 @@ package final class ChallengeMemory: Sendable {
         let answer = answer(to: open, method: method, target: target, key, previous: previous, number: number)
         if let answer { return .answer(answer) }
         guard let previous, credentials.edition != nil else { return .none }
-        // What was sent unasked stands for the realm that asks now.
+        // The credentials sent unasked count for the realm of this challenge.
         let isDigest = !previous.proof.isBasic
         let asking = challenges.first { isDigest ? $0.scheme == "digest" : $0.isAnswerableBasic }
         let realm = previous.isUnasked ? asking?.realm ?? previous.realm : previous.realm

@@ -65,7 +65,7 @@ package struct DigestChallenge: Sendable, Hashable {
         }
     }
 
-    /// The same with the nonce that the server wants next time (RFC 7616 section 3.5).
+    /// This challenge with the nonce that the server wants next (RFC 7616 section 3.5).
     func with(nonce: [UInt8]) -> DigestChallenge {
         var other = self
         other.nonce = nonce

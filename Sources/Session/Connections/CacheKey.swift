@@ -29,7 +29,7 @@ package struct CacheKey: Sendable, Hashable {
     var url: String { origin + String(decoding: target, as: UTF8.self) }
 }
 
-/// What a response was verified, shaped and judged by: under another it isn't served.
+/// The policy and rules that a response was verified and validated by: it isn't served under others.
 package struct CachePolicy: Sendable, Hashable {
     /// The identity of policy, trust, TLS settings, parent and address rules.
     let origin: OriginKey

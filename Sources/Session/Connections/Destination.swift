@@ -22,7 +22,7 @@ struct Silence {
     var idle: UInt64 = 0
 }
 
-/// Where one authority's requests go under one configuration, and its rules. Exchanges keep it over a reload.
+/// The destination of one authority's requests under one configuration, and its rules. Exchanges keep it over a reload.
 package final class Destination {
     package let authority: Authority
     package let target: UpstreamTarget
@@ -30,7 +30,7 @@ package final class Destination {
     package let terms: ExchangeTerms
     /// The proxy's pseudonym in Via; nil: it adds no Via.
     package let via: ViaPseudonym?
-    /// Where the host's policy is written; nil: in the defaults.
+    /// The place of the host's policy; nil: the defaults.
     package let source: PolicySource?
 
     package init(
@@ -59,7 +59,7 @@ package final class Destination {
     package var defaultPort: UInt16 { isSecure ? 443 : 80 }
 }
 
-/// Where the configuration sets a host's policy, in human-readable form.
+/// The place in the configuration of a host's policy, in human-readable form.
 package struct PolicySource: Sendable, Hashable {
     /// As written, e.g. `*.example.com`.
     package let pattern: String

@@ -5,7 +5,7 @@ package import PinproxyTransport
 /// A connection that serves one exchange at a time: HTTP/1.1, or the opaque bytes of a tunnel. In use for an exchange,
 /// or idle in the pool. `HTTP1Exchanging.swift` has its exchanges.
 package final class HTTP1Upstream: UpstreamConnection {
-    /// What requests to a parent proxy carry; nil: the connection ends at the origin.
+    /// The additions to requests through a parent proxy; nil: the connection ends at the origin.
     package let parentHop: ParentHop?
     package let responses: MessagePipe
     let requests: HTTP1Outlet
@@ -52,13 +52,13 @@ package final class HTTP1Upstream: UpstreamConnection {
 
     override func enterPool(at place: Int, idleNanoseconds: UInt64) {
         super.enterPool(at: place, idleNanoseconds: idleNanoseconds)
-        rest()
+        releaseBuffers()
         stream.wantsRead = true
     }
 
-    private func rest() {
-        responses.rest()
-        stream.rest()
+    private func releaseBuffers() {
+        responses.releaseBuffer()
+        stream.releaseBuffers()
     }
 }
 
@@ -67,7 +67,7 @@ extension HTTP1Upstream: ByteStreamOwner {
     package func streamIsReadable(_ stream: ByteStream) {
         if let receiver { return receiver.upstreamIsReadable() }
         switch responses.receive(limit: 1) {
-        case .blocked?: rest()
+        case .blocked?: releaseBuffers()
         default:
             isOver = true
             stream.wantsRead = false

@@ -17,7 +17,7 @@ package enum ConnectionNeed: Sendable {
     /// A new connection and its first stream: existing ones have refused it repeatedly.
     case fresh
 
-    /// Without a shared connection at hand.
+    /// Whether it has no shared connection.
     var isOfItsOwn: Bool {
         switch self {
         case .any, .window, .fresh: false
@@ -38,7 +38,7 @@ package final class Origin {
     package internal(set) var chosenProtocol: HTTPProtocol?
     /// The connection attempt that several exchanges wait for.
     var attempt: SharedAttempt?
-    /// The configuration no longer makes its connections: they are not used again. A waiting client may get another
+    /// Whether the configuration has replaced it: its connections are not used again. A waiting client may get another
     /// connection, a limited number of times, since each costs the origin a handshake.
     package fileprivate(set) var isRetired = false
     /// Whether the current configuration or network would not have made the connection.
@@ -83,9 +83,9 @@ package final class Origin {
         return idle.lastIndex { reach.allows(pool.scope(at: $0)) }.map { idle.remove(at: $0) }
     }
 
-    /// An upstream at hand for a request: a stream of a shared connection, or an idle connection. A request that can't
+    /// Leases an upstream for a request: a stream of a shared connection, or an idle connection. A request that can't
     /// be resent gets no stale connection.
-    /// - Parameter need: what the connection must be.
+    /// - Parameter need: the requirements for the connection.
     package func lease(
         for method: Method, at unixTime: Int64, within reach: UpstreamTarget.Reach = .anywhere,
         _ need: ConnectionNeed = .any
@@ -125,21 +125,21 @@ package final class Origin {
         shared.insert(shared.remove(at: index), at: 0)
     }
 
-    /// No exchange may begin on the connection any more.
+    /// Prevents further exchanges on the connection.
     func leave(_ connection: HTTP2Upstream) {
         shared.removeAll { $0 === connection }
     }
 
     /// An idle shared connection is in use again, or has ended.
     func wake(_ connection: HTTP2Upstream) {
-        guard let place = connection.restingPlace else { return }
+        guard let place = connection.idlePlace else { return }
         _ = pool.remove(at: place)
     }
 
     /// Closes an idle connection that ended, sent something, or expired.
     func drop(_ connection: UpstreamConnection) {
-        guard let place = connection.restingPlace else { return }
-        // Mostly the first.
+        guard let place = connection.idlePlace else { return }
+        // It is mostly the first.
         if let index = idle.firstIndex(of: place) { idle.remove(at: index) }
         pool.remove(at: place).close()
     }
@@ -153,7 +153,7 @@ package final class Origin {
 package final class UpstreamPool {
     private let capacity: Int
     // Changed by code that calls no other code.
-    @exclusivity(unchecked) private var idle = RestingOrder<UpstreamConnection>()
+    @exclusivity(unchecked) private var idle = IdleOrder<UpstreamConnection>()
 
     private struct Known {
         // unowned: an origin removes itself in its deinit; weak would slow down every use.
@@ -166,9 +166,9 @@ package final class UpstreamPool {
     @exclusivity(unchecked) fileprivate private(set) var isClosed = false
 
     package var idleCount: Int { idle.count }
-    /// Those of ``idleCount`` that exchanges share.
+    /// The part of ``idleCount`` that exchanges share.
     package var idleSharedCount: Int {
-        origins.values.reduce(0) { $0 + $1.origin.shared.count { $0.restingPlace != nil } }
+        origins.values.reduce(0) { $0 + $1.origin.shared.count { $0.idlePlace != nil } }
     }
 
     /// Receives notices about peers of shared connections.
@@ -255,9 +255,9 @@ package final class UpstreamPool {
             remove(at: place).close()
             count += 1
         }
-        // Those in use close after their last exchange.
+        // Connections in use close after their last exchange.
         for connection in origin.shared {
-            guard connection.restingPlace != nil else {
+            guard connection.idlePlace != nil else {
                 connection.close()
                 continue
             }

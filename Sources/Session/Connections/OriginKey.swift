@@ -6,7 +6,7 @@ package struct OriginKey: Sendable, Hashable {
         case plain
         /// Opaque bytes.
         case tunnel
-        /// The same after a probe, by the digest of the policy and the anchors.
+        /// A tunnel after a probe, by the digest of the policy and the anchors.
         case verifiedTunnel(SHA256Digest)
         /// HTTP under TLS, by the digest of the policy, the anchors and the TLS settings.
         case tls(SHA256Digest)

@@ -47,7 +47,7 @@ package final class ProbeCache: Sendable {
         }
     }
 
-    /// What a probe of `place` received beside this certificate, whatever protocols it offered.
+    /// The evidence that a probe of `place` received beside this certificate, whatever protocols it offered.
     package func evidence(about leaf: Certificate, at place: Place, at unixTime: UnixTime) -> PeerEvidence? {
         places.withLock { places in
             places[place]?.last { $0.isFresh(at: unixTime) && $0.finding.verdict.presented.leaf == leaf }?

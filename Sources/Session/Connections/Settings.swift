@@ -31,7 +31,7 @@ package struct Limits: Sendable, Equatable {
     package var inspectedBody = 8 << 20
     /// Bytes of a request's body kept for sending it again.
     package var replayBody = 1 << 20
-    /// Of a body in flight; nil: any rate.
+    /// The minimum rate of a body in flight; nil: any rate.
     package var minimumRate: MinimumRate? = MinimumRate(bytes: 1 << 10, within: .seconds(300))
     /// Bytes of all bodies kept at a time.
     package var bodies = BodyBudget.usualLimit

@@ -1,14 +1,14 @@
 import PinproxyTransport
 
-/// What waits for a connection. Its completion isn't called after ``cancel()``.
+/// A wait for a connection. Its completion isn't called after ``cancel()``.
 package protocol ConnectionTicket: AnyObject {
     func cancel()
 }
 
 extension UpstreamAttempt: ConnectionTicket {}
 
-/// A connection for somebody who waits.
-/// - Parameter isFirst: others got the same result from the same attempt before: it is not to be reported again.
+/// Delivers a connection to a waiting exchange.
+/// - Parameter isFirst: false if the result was delivered before, and must not be reported again.
 package typealias ConnectionDelivery = (_ result: Result<UpstreamConnection, UpstreamFailure>, _ isFirst: Bool) -> Void
 
 /// One connection attempt to an origin that chose HTTP/2 before, for all exchanges that wait for it.
@@ -77,7 +77,7 @@ final class SharedAttempt {
         first.deliver(result, true)
         guard !waiters.isEmpty else { return }
         unsettled = connection
-        // Those that wait hold this object.
+        // Waiting exchanges hold this object.
         connection.whenSettled { [weak self] in self?.proceed() }
     }
 
@@ -132,7 +132,7 @@ final class SharedAttempt {
 extension UpstreamConnector {
     /// Obtains a connection: a shared one if exchanges can share it, else an exclusive one.
     /// - Parameters:
-    ///   - need: what the connection must be.
+    ///   - need: the requirements for the connection.
     ///   - deliver: called once on the loop, after this returns, never after ``ConnectionTicket/cancel()``.
     package func obtain(
         to target: UpstreamTarget, timeouts: Timeouts, dscp: UInt8 = 0, _ need: ConnectionNeed = .any,

@@ -17,7 +17,7 @@ package final class UpstreamAttempt: ByteStreamOwner {
 
     private lazy var deadline = Deadline(loop: connector.loop, owner: self) { $0.happened(.deadline) }
     private var resolution: Resolution?
-    /// What the resolver said last.
+    /// The resolver's last answer.
     private var answer: AddressAnswer?
     private var dialer: Dialer?
     private var stream: ByteStream?
@@ -29,7 +29,7 @@ package final class UpstreamAttempt: ByteStreamOwner {
     private var metrics = ConnectMetrics()
     private var stepBegan = MonotonicTime.now()
 
-    /// What the verification during the handshake found.
+    /// The result of the verification during the handshake.
     private final class Judgement {
         var verdict: Verdict?
         var resumed: UpstreamSessionCache.Entry?

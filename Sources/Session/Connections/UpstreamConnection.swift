@@ -24,7 +24,7 @@ struct Establishment {
     var validUntil: Int64 = .max
     var metrics = ConnectMetrics()
     let address: SocketAddress
-    /// What the resolver said; nil: it wasn't asked.
+    /// The resolver's answer; nil: it wasn't asked.
     var answer: AddressAnswer?
     /// The origin's scope; nil if a parent proxy looked it up.
     var scope: AddressScope?
@@ -45,7 +45,7 @@ package class UpstreamConnection {
     package final let validUntil: Int64
     package final let metrics: ConnectMetrics
     package final let address: SocketAddress
-    /// What the resolver said; nil: it wasn't asked.
+    /// The resolver's answer; nil: it wasn't asked.
     package final let answer: AddressAnswer?
     /// The origin's scope; nil if a parent proxy looked it up.
     package final let scope: AddressScope?
@@ -61,8 +61,9 @@ package class UpstreamConnection {
     /// The origin closed it, or broke its protocol.
     @exclusivity(unchecked) package internal(set) final var isOver = false
     /// Its place in the pool's order while idle.
-    @exclusivity(unchecked) private(set) final var restingPlace: Int?
-    @exclusivity(unchecked) private final var hasRested = false
+    @exclusivity(unchecked) private(set) final var idlePlace: Int?
+    /// Whether it was in the pool.
+    @exclusivity(unchecked) private(set) final var hasBeenIdle = false
     private final var dscp: UInt8
 
     init(_ made: Establishment) {
@@ -114,16 +115,13 @@ package class UpstreamConnection {
     var isFitForPool: Bool { true }
 
     func enterPool(at place: Int, idleNanoseconds: UInt64) {
-        restingPlace = place
-        hasRested = true
+        idlePlace = place
+        hasBeenIdle = true
         idleDeadline.set(afterNanoseconds: idleNanoseconds)
     }
 
     func leavePool() {
-        restingPlace = nil
+        idlePlace = nil
         idleDeadline.clear()
     }
-
-    /// Whether it was in the pool.
-    final var hasBeenIdle: Bool { hasRested }
 }

@@ -40,7 +40,7 @@ package struct UpstreamConnector {
         self.unixTime = unixTime
     }
 
-    /// What the last probe for this tunnel received beside the certificate `leaf`.
+    /// The evidence that the last probe for this tunnel received beside the certificate `leaf`.
     package func evidence(
         about leaf: Certificate, for target: UpstreamTarget, at address: SocketAddress
     ) -> PeerEvidence {

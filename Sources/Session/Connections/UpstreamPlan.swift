@@ -110,7 +110,7 @@ struct UpstreamPlan: Sendable, Hashable {
         case lookUp(Patience, destinationToo: Bool)
         /// - Parameter anew: restart the deadline for connecting.
         case dial([SocketAddress], moreToCome: Bool, anew: Bool)
-        /// Also dial these if the others don't answer.
+        /// Dial these too if the others don't answer.
         case dialToo([SocketAddress], moreToCome: Bool)
         /// Close idle connections: no descriptor is left.
         case makeRoom

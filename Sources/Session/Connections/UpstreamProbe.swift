@@ -115,7 +115,7 @@ package final class UpstreamProbe: ByteStreamOwner {
             guard case .tls(let cause) = error, case .alertReceived = cause.kind else {
                 return fail(.tls(error, nil))
             }
-            // A chain without proof of its key could be anybody's copy.
+            // A chain without proof of its key could be a copy.
             guard stream.withTLS({ $0.isServerKeyProved }) == true else { return fail(.tls(error, nil)) }
             if verdict.evidence == nil {
                 // It was interrupted without evidence.

@@ -2,13 +2,13 @@ import PinproxyEventLoop
 package import PinproxySecurity
 package import PinproxyTLS
 
-/// Where a request goes, and what the connection must satisfy.
+/// The destination of a request, and the requirements of its connection.
 package struct UpstreamTarget: Sendable {
     package enum Layer: Sendable {
         case plain
         /// Opaque bytes.
         case tunnel
-        /// The same, after a probe of the same address has passed the policy.
+        /// A tunnel, after a probe of the same address has passed the policy.
         case verifiedTunnel(SecurityPolicy, TrustAnchors, ServerName)
         case tls(SecurityPolicy, TrustAnchors, ServerName)
     }
@@ -75,7 +75,7 @@ package struct UpstreamTarget: Sendable {
         return SHA256Digest.of(policy.digest.bytes + anchors.digest.bytes + (tls?.digest.bytes ?? []) + offer)
     }
 
-    /// The same for a connection that carries one exchange at a time.
+    /// This target for a connection that carries one exchange at a time.
     func alone() -> UpstreamTarget {
         var target = self
         target.protocols = [.http1]

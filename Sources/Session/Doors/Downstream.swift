@@ -82,7 +82,7 @@ package protocol ExchangeGuide: AnyObject {
     func cookie(for url: RequestURL) -> CookieRuling
     /// The owner of a stored private response; nil: unknown, so that it isn't stored.
     var cacheOwner: CacheKey.Owner? { get }
-    /// How the log words a failure, as in the client's response.
+    /// The log's words for a failure, as in the client's response.
     func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal
 }
 

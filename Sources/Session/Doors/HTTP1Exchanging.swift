@@ -45,7 +45,7 @@ extension HTTP1Upstream: Upstream {
                 progress = nextHead(of: method)
                 if case .incomplete = progress { stream.confirmNow() }
             case .blocked?:
-                responses.rest()
+                responses.releaseBuffer()
                 // A session ticket, or part of a record. An origin without TCP_NODELAY holds its response back until
                 // confirmed.
                 if stream.isSecure { stream.confirmNow() }

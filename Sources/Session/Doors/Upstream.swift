@@ -21,7 +21,7 @@ package enum ResponseHeadProgress {
     case unconfirmed
 }
 
-/// What an exchange must know of its upstream.
+/// Facts about an upstream, for its exchange.
 package struct UpstreamFacts {
     /// It served before: the origin may be closing it.
     package var isReused = false
@@ -30,9 +30,9 @@ package struct UpstreamFacts {
     /// Nil: unknown.
     package var scope: AddressScope?
     package var connection: UpstreamConnection?
-    /// Of HTTP/2, once the request was sent.
+    /// The HTTP/2 stream, once the request was sent.
     package var stream: Int32?
-    /// What the cache did, once the response is known; nil: it isn't concerned.
+    /// The cache's part, once the response is known; nil: none.
     package var cache: CacheHandling?
 
     /// The response is one that was stored, and not confirmed.

@@ -50,7 +50,7 @@ final class CachingUpstream: Upstream {
         return origin.send(request, to: destination, edits: edits, from: body)
     }
 
-    /// What the origin still sends isn't read once something else is served.
+    /// Further bytes of the origin aren't read once another response is served.
     func wantsRead(_ wanted: Bool) { if served == nil { origin.wantsRead(wanted) } }
 
     // MARK: The response
@@ -123,7 +123,7 @@ final class CachingUpstream: Upstream {
         return .complete(response.traits)
     }
 
-    /// What a HEAD says of the stored response to GET (RFC 9111 section 4.3.5).
+    /// Updates the stored response to GET from a HEAD (RFC 9111 section 4.3.5).
     private func noteHead() {
         guard let stored = use.stored else { return }
         let times = ResponseTimes(requested: requested, received: session.unixTime())
@@ -139,7 +139,7 @@ final class CachingUpstream: Upstream {
         }
     }
 
-    /// What an unsafe method makes useless (RFC 9111 section 4.4).
+    /// Invalidates stored responses after an unsafe method (RFC 9111 section 4.4).
     private func invalidate(after method: Method) {
         guard !method.isSafe, let authority else { return }
         let url = RequestURL(isSecure: use.key.isSecure, authority: authority.canonical, target: use.key.target)

@@ -26,7 +26,7 @@ extension Exchange {
         return edits
     }
 
-    /// The same for a second sending, with its own nonce count.
+    /// The authorization for sending it again, with its own nonce count.
     func freshAuthorization() -> HeadEdits {
         guard let itinerary else { return HeadEdits() }
         // Unless it answers a fresh challenge.

@@ -1,7 +1,7 @@
 import PinproxyEventLoop
 import PinproxyHTTPWire
 
-/// How an exchange begins: over an upstream at hand, by sharing an equal request, or in its turn.
+/// Begins an exchange: over an available upstream, by sharing an equal request, or after waiting.
 extension Exchange {
     /// Begins with a borrowed request.
     package func begin(
@@ -120,7 +120,7 @@ extension Exchange {
         admission = nil
     }
 
-    /// Returns the connection at hand to the pool.
+    /// Returns the leased connection to the pool.
     func giveBackAtHand() {
         guard let upstream = atHand.take(), let destination else { return }
         _ = upstream.end(.unused(idleNanoseconds: destination.terms.idleUpstreamNanoseconds))

@@ -116,7 +116,7 @@ extension Exchange {
             .start(to: destination, by: rules, entry: record.entry)
     }
 
-    /// The fields that tell the client about the cache.
+    /// The response fields about the cache.
     var cacheEdits: HeadEdits {
         var edits = HeadEdits()
         guard let cache = upstream?.facts.cache else { return edits }

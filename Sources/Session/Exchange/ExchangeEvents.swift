@@ -23,7 +23,7 @@ extension ExchangeState {
         case abandoned
     }
 
-    /// What the body waits for (RFC 9110 section 10.1.1).
+    /// The response that the body waits for (RFC 9110 section 10.1.1).
     enum Expectation: Hashable { case none, continuation }
 
     enum Suspension: Hashable {
@@ -48,7 +48,7 @@ extension ExchangeState {
 
     /// What happened. The exchange keeps the reasons of failures.
     package enum Event: Sendable, Equatable {
-        /// - Parameter leased: an upstream is at hand.
+        /// - Parameter leased: an upstream was leased.
         case requestArrived(expectsContinue: Bool, leased: Bool, limits: RetryRule.Limits = RetryRule.Limits())
         /// - Parameter reused: the connection served before: the origin may be closing it.
         case upstreamReady(reused: Bool)

@@ -2,7 +2,7 @@ import PinproxyEventLoop
 import PinproxyHTTPWire
 import PinproxyTransport
 
-/// Runs a ``SharedFetch`` on the first client's loop, as long as anybody reads.
+/// Runs a ``SharedFetch`` on the first client's loop, as long as it has readers.
 final class FetchRunner {
     private let fetch: SharedFetch
     private let session: LoopSession
@@ -17,7 +17,7 @@ final class FetchRunner {
     /// Keeps itself alive while running: its readers are on other loops.
     private var selfWhileRunning: FetchRunner?
 
-    /// - Parameter closed: called when nobody can join any more, perhaps repeatedly.
+    /// - Parameter closed: called when no request can join any more, perhaps repeatedly.
     init(
         _ request: OwnedRequest, for fetch: SharedFetch, session: LoopSession, report: @escaping AttemptReport,
         closed: @escaping () -> Void

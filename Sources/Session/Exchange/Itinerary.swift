@@ -1,7 +1,7 @@
 import PinproxyHTTPWire
 import PinproxySerialization
 
-/// What an exchange keeps to follow redirects and answer challenges.
+/// State for following redirects and answering challenges.
 final class Itinerary {
     private(set) var hops: [TaskRecord.Hop] = []
     /// The request to ``url``, before the rules' edits.
@@ -13,12 +13,12 @@ final class Itinerary {
     /// The client's body goes with the request.
     private(set) var keepsBody = true
     var isDue = false
-    /// Where the response points, until that is decided.
+    /// The next step that the response asks for, until it is decided.
     var next: Step?
 
     enum Step {
         case hop(Hop, to: RequestURL, with: OwnedRequest, keepsBody: Bool, status: Int)
-        /// The same URL, with an answer to its challenge.
+        /// Requests the URL again, with an answer to its challenge.
         case answer(ChallengeAnswer)
     }
     /// The answer to the challenges of ``url``.
@@ -113,7 +113,7 @@ final class Itinerary {
         return edits
     }
 
-    /// Where a response came from, after redirects.
+    /// The field for the URL of a response, after redirects.
     static let locationField = "Pinproxy-Location"
 
     private static let ofTheOrigin = [

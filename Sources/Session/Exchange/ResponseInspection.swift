@@ -40,11 +40,11 @@ final class ResponseInspection: BodySource, BodySink {
     /// The source has ended, with these trailers.
     private var ending: TrailerSection?
     private var finding: Finding?
-    /// The question is answered.
+    /// Whether the finding was reported.
     private var isTold = false
     /// Bytes of the body taken from the source.
     private(set) var taken: UInt64 = 0
-    /// Those inspected: bytes not taken come again.
+    /// Bytes inspected: bytes not taken come again.
     private var seen: UInt64 = 0
     private(set) var moved: UInt64 = 0
     var ticket: BodyWorkTicket?

@@ -13,9 +13,9 @@ final class Resumption {
         case another(String)
     }
 
-    /// As requested.
+    /// The original request.
     private let request: OwnedRequest
-    /// For If-Range.
+    /// The validator for If-Range.
     private let validator: [UInt8]
     let length: UInt64
     /// Bytes passed on before the current connection.

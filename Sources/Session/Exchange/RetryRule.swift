@@ -41,7 +41,7 @@ package struct RetryRule: Sendable, Hashable {
     /// The origin didn't process the request: it is leaving (GOAWAY), or has enough streams (REFUSED_STREAM); RFC 9113
     /// section 8.7. Any method may be sent again.
     package static let unprocessed = RetryRule(reason: .unprocessed, conditions: [.nothingAnswered, .resendable])
-    /// The origin takes the request over HTTP/1.1 only: it says so (HTTP_1_1_REQUIRED, RFC 9113 section 7), or its
+    /// The origin takes the request over HTTP/1.1 only: it requires so (HTTP_1_1_REQUIRED, RFC 9113 section 7), or its
     /// connection takes no upgrades (RFC 8441).
     package static let ownConnection = RetryRule(reason: .ownConnection, conditions: [.nothingAnswered, .resendable])
     /// The shared response turned out not to fit this request (RFC 9111 section 4).
@@ -58,13 +58,13 @@ package struct RetryRule: Sendable, Hashable {
 
     /// Tries per exchange, for each reason.
     package struct Limits: Sendable, Hashable {
-        /// In all.
+        /// Redirects of an exchange.
         package var redirects: UInt8
-        /// Per hop.
+        /// Answered challenges of a hop.
         package var challenges: UInt8
-        /// Successive ones without progress.
+        /// Successive interruptions without progress.
         package var breaks: UInt8
-        /// Per hop.
+        /// Requests of a hop that the origin did not process.
         package var unprocessed: UInt8
 
         package init(redirects: UInt8 = 20, challenges: UInt8 = 2, breaks: UInt8 = 8, unprocessed: UInt8 = 4) {

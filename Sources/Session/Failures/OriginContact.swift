@@ -2,14 +2,14 @@ package import PinproxyEventLoop
 package import PinproxyTLS
 import PinproxyTransport
 
-/// What is known of a connection to an origin when its certificates were judged. A class: it travels with failures,
+/// A snapshot of a connection to an origin when its certificates were verified. A class: it travels with failures,
 /// which stay small, and hardly any connection has one.
 package final class OriginContact: Sendable {
     /// The origin's, or the parent proxy's.
     package let address: SocketAddress
     /// `HOST:PORT` of the parent proxy, if any: ``address`` and ``answer`` are about it.
     package let parent: String?
-    /// What the resolver answered; nil: nobody asked it (an origin within this process).
+    /// The resolver's answer; nil: it wasn't asked (an origin within this process).
     package let answer: AddressAnswer?
     /// Nil: the handshake failed before the server's choice.
     package let tls: NegotiatedTLS?

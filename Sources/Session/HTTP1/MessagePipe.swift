@@ -51,7 +51,7 @@ package final class MessagePipe: BodySource {
     @inline(__always) package func withUnread<Result>(_ body: (Span<UInt8>) -> Result) -> Result {
         buffer.withUnread(body)
     }
-    /// How many those are.
+    /// The number of received bytes not passed on.
     package var count: Int { buffer.count }
     package var isEmpty: Bool { buffer.isEmpty }
 
@@ -64,7 +64,7 @@ package final class MessagePipe: BodySource {
     package func skip(_ count: Int) { buffer.consume(count) }
 
     /// Releases memory between messages.
-    package func rest() { buffer.releaseIfEmpty() }
+    package func releaseBuffer() { buffer.releaseIfEmpty() }
 
     package func takeReceived() -> [UInt8] {
         let bytes = buffer.withUnread { [UInt8](copying: $0.bytes) }
@@ -99,7 +99,7 @@ package final class MessagePipe: BodySource {
     package func dropHead() {
         buffer.consume(headLength)
         headLength = 0
-        if isComplete { rest() }
+        if isComplete { releaseBuffer() }
     }
 
     /// Forwards chunks unchanged; call it before the body moves. False: it isn't chunked.
@@ -135,7 +135,7 @@ package final class MessagePipe: BodySource {
             }
             if let defect { return .malformed(defect) }
             guard mayRead else {
-                rest()
+                releaseBuffer()
                 stream.wantsRead = true
                 // The kernel confirms every second full segment itself, so a flowing body costs nothing.
                 if kind == .responses, moved - before < Self.twoSegments { stream.confirmNow() }

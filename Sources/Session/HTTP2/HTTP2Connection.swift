@@ -14,7 +14,7 @@ package final class HTTP2Connection {
     @exclusivity(unchecked) private var owner: (any HTTP2ConnectionOwner)?
     // Unchecked below: each is stored whole, or changed by code that calls no other code, as the map is.
     @exclusivity(unchecked) private(set) var streams = StreamMap()
-    /// It has no streams any more, and gets none. What is queued may still be written (``part()``).
+    /// Whether it has no streams, and gets none. Queued bytes may still be written (``part()``).
     @exclusivity(unchecked) package private(set) var isClosed = false
     /// The peer's SETTINGS arrived.
     @exclusivity(unchecked) package private(set) var hasSettings = false
@@ -47,7 +47,7 @@ package final class HTTP2Connection {
     var parting = HTTP2Parting()
     /// The peer's GOAWAY that the owner knows of: the first, or the first with an error.
     private var goAway: HTTP2ErrorCode?
-    /// Where a head is written before it is submitted.
+    /// A buffer for a head before it is submitted.
     @exclusivity(unchecked) package var block = FieldBlock()
 
     /// - Parameters:
@@ -82,7 +82,7 @@ package final class HTTP2Connection {
         guard streams.isEmpty else { return }
         session.trim()
         block = FieldBlock()
-        stream.rest()
+        stream.releaseBuffers()
         owner?.connectionIsQuiet()
     }
 
@@ -108,7 +108,7 @@ package final class HTTP2Connection {
         return stream
     }
 
-    /// The same, in `stream`: reuses its object if that is closed and has no other reference.
+    /// Adopts it in `stream`: reuses that object if it is closed and has no other reference.
     package func adopt(_ id: HTTP2StreamID, for door: (any HTTP2StreamDoor)? = nil, in stream: inout HTTP2Stream?) {
         // With one reference no wait, look or exchange of the previous stream refers to the object.
         guard isKnownUniquelyReferenced(&stream), let used = stream, used.isClosed, used.connection === self else {
@@ -348,7 +348,7 @@ package final class HTTP2Connection {
     /// The peer doesn't do what it has to.
     package func fail(_ cause: String) { end(cause) }
 
-    /// - Parameter parting: what is queued, as the GOAWAY, is still sent.
+    /// - Parameter parting: queued frames, such as the GOAWAY, are still sent.
     private func end(_ cause: String, parting: Bool = false) {
         guard !isClosed else { return }
         isClosed = true

@@ -7,9 +7,9 @@ package protocol HTTP2ConnectionOwner: AnyObject {
     /// The peer's settings came or changed, it takes no new streams, or a stream has ended.
     func connectionChanged(_ connection: HTTP2Connection)
     func answeredPing(_ opaque: UInt64)
-    /// No stream has been open for a while: what was kept for the next ones may go.
+    /// No stream has been open for a while: objects kept for the next ones may be released.
     func connectionIsQuiet()
-    /// The peer broke its protocol on a stream that nobody has adopted.
+    /// The peer broke the protocol on a stream that was not adopted.
     func received(_ defect: HTTP2Defect, on id: HTTP2StreamID)
     /// The peer broke the protocol or flooded the connection, which ends: called before ``connectionEnded(_:_:)``. Or
     /// it sent a GOAWAY: called for the first, and for the first with an error.

@@ -1,6 +1,6 @@
 package import PinproxyHTTP2
 
-/// What the peer of an HTTP/2 connection did to the connection as a whole.
+/// An action of an HTTP/2 peer that concerns the connection as a whole.
 package enum HTTP2Notice: Sendable, Equatable {
     /// It sent too many frames of a kind: the connection ends.
     case flood(HTTP2Flood)
@@ -11,12 +11,12 @@ package enum HTTP2Notice: Sendable, Equatable {
 }
 
 extension HTTP2ConnectionOwner {
-    /// Nobody wants to know.
+    /// Ignores notices by default.
     package func noticed(_ notice: HTTP2Notice, on connection: HTTP2Connection) {}
 }
 
 extension HTTP2Notice {
-    /// Of a failed session; nil: the fault is not the peer's.
+    /// The notice of a failed session; nil: the peer isn't at fault.
     init?(_ code: HTTP2ErrorCode, _ reason: String, _ flood: HTTP2Flood?) {
         if code == .internalError { return nil }
         self = flood.map(HTTP2Notice.flood) ?? .broke(code, reason)

@@ -16,7 +16,7 @@ struct HTTP2Parting {
 
 extension HTTP2Connection {
     /// Writes what is queued. A server then awaits the peer's end, and discards what still comes: closing with unread
-    /// bytes could destroy what was written, and with it the GOAWAY that tells why.
+    /// bytes could destroy what was written, and with it the GOAWAY with the reason.
     func part() {
         guard parting.delivery == nil else { return }
         stream.wantsRead = false

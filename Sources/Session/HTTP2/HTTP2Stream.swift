@@ -24,7 +24,7 @@ package enum HTTP2Break: Sendable {
     case noBudget
     case tooManyHeads
 
-    /// What the peer did, in human-readable form.
+    /// The peer's action, in human-readable form.
     package var cause: String {
         switch self {
         case .reset(let code): "reset the stream (\(code))"
@@ -55,7 +55,7 @@ package final class HTTP2Stream: BodySource, BodySink {
     // What arrives.
     @exclusivity(unchecked) private var held: ByteBuffer
     @exclusivity(unchecked) private var reservation: BodyReservation?
-    /// Of the connection's input, while an event is handled.
+    /// The range of the connection's input, while an event is handled.
     @exclusivity(unchecked) private var arriving: Range<Int>?
     @exclusivity(unchecked) private var trailers: TrailerSection?
     @exclusivity(unchecked) package private(set) var failure: HTTP2Break?
@@ -65,7 +65,7 @@ package final class HTTP2Stream: BodySource, BodySink {
         didSet { if wantsRead, !oldValue, hasNews { connection.lookAgain(self) } }
     }
 
-    // What is sent.
+    // Bytes to send.
     @exclusivity(unchecked) private var pending: ByteBuffer
     @exclusivity(unchecked) private var ending: TrailerSection?
     @exclusivity(unchecked) private var hasSentAll = false

@@ -37,7 +37,7 @@ package final class HTTP2StreamSocket {
         if stream.hasArrived { carryIn(readable: false) }
     }
 
-    /// From the peer.
+    /// Moves bytes from the peer to the socket.
     private func carryIn(readable: Bool) {
         guard ended != nil, !hasCarriedIn else { return }
         switch stream.move(to: sent, readable: readable) {
@@ -51,7 +51,7 @@ package final class HTTP2StreamSocket {
         }
     }
 
-    /// To the peer.
+    /// Moves bytes from the socket to the peer.
     private func carryOut(readable: Bool) {
         guard ended != nil, !hasCarriedOut else { return }
         switch received.move(to: stream, readable: readable) {

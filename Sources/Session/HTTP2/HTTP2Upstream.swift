@@ -111,7 +111,7 @@ package final class HTTP2Upstream: UpstreamConnection {
 
     package override func lease() -> (any Upstream)? {
         guard takesExchanges else { return nil }
-        if restingPlace != nil { origin.wake(self) }
+        if idlePlace != nil { origin.wake(self) }
         leases += 1
         if let pingNanoseconds, leases == 1, !isAwaitingPong { pingDeadline.set(afterNanoseconds: pingNanoseconds) }
         guard let stream = spare.popLast() else { return HTTP2UpstreamStream(of: self) }
@@ -213,7 +213,7 @@ extension HTTP2Upstream: HTTP2ConnectionOwner {
         isLeaving = true
         spare = []
         pingDeadline.clear()
-        if restingPlace != nil { origin.wake(self) }
+        if idlePlace != nil { origin.wake(self) }
         origin.leave(self)
         tellSettled()
     }

@@ -31,10 +31,10 @@ final class HTTP2UpstreamStream {
     @exclusivity(unchecked) private var isHere = false
     /// The exchange hasn't taken it.
     @exclusivity(unchecked) private var isFresh = false
-    /// Those after it, oldest first.
+    /// Heads after it, oldest first.
     @exclusivity(unchecked) private var more: [Head] = []
     private let nothing = HeldBody()
-    /// Of an upgrade.
+    /// The upgrade that it carries.
     @exclusivity(unchecked) private var upgrade: UpgradeByStream?
     /// Its request, while the peer's settings are awaited: they say whether it takes one.
     @exclusivity(unchecked) private var waiting: FieldBlock?
@@ -45,7 +45,7 @@ final class HTTP2UpstreamStream {
 
     deinit { assert(!isLeased, "an upstream was leased and not ended") }
 
-    /// For another exchange.
+    /// Prepares it for another exchange.
     func beginAnew() {
         isLeased = true
         isFresh = false
@@ -175,8 +175,8 @@ extension HTTP2UpstreamStream: Upstream {
     }
 
     var responseBody: any BodySource {
-        // What follows an interim head or an upgrade is no body of theirs, nor are DATA frames of a 205: a client of
-        // HTTP/1.1 would take them for the next response.
+        // Interim responses, upgrades and a 205 have no body: a client of
+        // HTTP/1.1 would take DATA frames for the next response.
         let mayHaveContent = ResponseHead.mayHaveContent(status: response.head.status, answering: method)
         if let stream, mayHaveContent, !response.head.isUpgrade { return stream }
         return nothing

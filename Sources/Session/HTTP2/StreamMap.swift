@@ -12,7 +12,7 @@ struct StreamMap {
     var isEmpty: Bool { count == 0 }
 
     private func home(of number: Int32) -> Int {
-        // Those of one side are odd or even, and in sequence.
+        // Numbers of one side are odd or even, and in sequence.
         Int(truncatingIfNeeded: UInt32(bitPattern: number) >> 1) & (numbers.count - 1)
     }
 

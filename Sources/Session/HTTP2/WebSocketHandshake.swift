@@ -5,10 +5,10 @@ import PinproxyTLS
 package struct WebSocketHandshake: Sendable {
     private static let identifier = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
-    /// Of Sec-WebSocket-Key.
+    /// The value of Sec-WebSocket-Key.
     package let key: String
 
-    /// A new key.
+    /// Makes a new key.
     package init() {
         var random = SystemRandomNumberGenerator()
         key = Base64.encode((0..<16).map { _ in UInt8.random(in: .min ... .max, using: &random) })
@@ -20,7 +20,7 @@ package struct WebSocketHandshake: Sendable {
         self.key = key
     }
 
-    /// Of Sec-WebSocket-Accept; nil if OpenSSL is configured without SHA-1.
+    /// The value of Sec-WebSocket-Accept; nil if OpenSSL is configured without SHA-1.
     package var answer: String? { SHA1.digest(of: Array((key + Self.identifier).utf8)).map(Base64.encode) }
 
     /// Whether a response has the right Sec-WebSocket-Accept.

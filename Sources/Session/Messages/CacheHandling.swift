@@ -1,6 +1,6 @@
 package import PinproxyCaching
 
-/// What the cache did for an exchange: in the log, and as a metric's label.
+/// The cache's result for an exchange: in the log, and as a metric's label.
 package enum CacheResult: String, Sendable, CaseIterable {
     /// The origin wasn't asked.
     case hit
@@ -11,7 +11,7 @@ package enum CacheResult: String, Sendable, CaseIterable {
     case stale
 }
 
-/// What a response's head says of the cache.
+/// The cache's part in a response, for its head.
 package struct CacheHandling: Sendable {
     package let result: CacheResult
     package let status: CacheStatus

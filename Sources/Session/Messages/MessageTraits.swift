@@ -1,6 +1,6 @@
 package import PinproxyHTTPWire
 
-/// What an exchange must know of its request, in any version of HTTP.
+/// Properties of a request that its exchange needs, in any version of HTTP.
 package struct RequestTraits: Sendable {
     package var method = Method.other
     /// The client understands interim responses (HTTP/1.1 and later, RFC 9110 section 15.2).
@@ -26,7 +26,7 @@ package struct RequestTraits: Sendable {
     }
 }
 
-/// What an exchange must know of a response's head, in any version of HTTP.
+/// Properties of a response's head that its exchange needs, in any version of HTTP.
 package struct ResponseTraits: Sendable {
     package let status: Int
     package let isInterim: Bool

@@ -25,10 +25,11 @@ package struct CacheSizes: Sendable, Equatable {
     package init() {}
 }
 
-/// What an exchange has to know of a host's cache.
+/// A host's cache settings, for an exchange.
 package struct CacheTerms: Sendable, Hashable {
     package let rules: CacheRules
-    /// Of all rules that shape requests and judge responses: what was stored under others isn't found.
+    /// A digest of all rules that change requests or validate responses: responses stored under other rules aren't
+    /// found.
     package let identity: SHA256Digest
 
     package init(_ rules: CacheRules, identity: SHA256Digest) {

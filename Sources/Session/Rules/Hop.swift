@@ -27,7 +27,7 @@ struct Hop {
 }
 
 extension UpstreamTarget.Reach {
-    /// The same host again: a parent proxy may be asked for it.
+    /// Another hop at the same host: a parent proxy may be used for it.
     fileprivate init(within scope: AddressScope?) {
         self = scope == .outside ? .outside(orUnknown: true) : .anywhere
     }

@@ -79,7 +79,7 @@ package struct SessionRules: Sendable, Hashable {
 
     /// Without a byte in either direction.
     package var timeout: Duration = .seconds(60)
-    /// Of bodies; nil: any rate.
+    /// The minimum rate of bodies; nil: any rate.
     package var minimumRate: MinimumRate?
     package var redirects = Redirects.pass
     package var maxRedirects = 20
@@ -103,7 +103,7 @@ package struct SessionRules: Sendable, Hashable {
     package var allowWWAN = true
     /// Where `http://` requests to the host go.
     package var baseURL: BaseURL?
-    /// What the origin is offered by ALPN, best first.
+    /// Protocols offered to the origin by ALPN, best first.
     package var http = HTTPProtocol.usual
     /// How often an HTTP/2 connection in use is probed by a PING; nil: never.
     package var ping: Duration?
@@ -114,7 +114,7 @@ package struct SessionRules: Sendable, Hashable {
 /// A name and password for challenges (`session.credentials`).
 package struct ChallengeCredentials: Sendable, Hashable {
     private let credentials: AnsweringCredentials
-    /// Also over `http://`, where Basic's password is readable on the way, and Digest can be downgraded to it.
+    /// Also over `http://`, where Basic's password is sent in the clear, and Digest can be downgraded to it.
     package let allowsHTTP: Bool
 
     /// - Parameter edition: version of the password file.
@@ -125,7 +125,7 @@ package struct ChallengeCredentials: Sendable, Hashable {
 
     package var user: String { credentials.credentials.user }
 
-    /// What may be sent there, if anything.
+    /// The credentials that may be sent there, if any.
     package func usable(at origin: RequestURL.Origin) -> AnsweringCredentials? {
         origin.isSecure || allowsHTTP ? credentials : nil
     }

@@ -1,7 +1,7 @@
 import PinproxyHTTPWire
 import PinproxyTLS
 
-/// What a reader has of a response, to find its place in another one.
+/// The bytes that a reader has of a response, to find its place in another one.
 struct BodyPrefix: ~Copyable {
     private let response: OwnedResponse
     private var length: UInt64 = 0

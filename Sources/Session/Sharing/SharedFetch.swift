@@ -49,7 +49,7 @@ final class SharedFetch: Sendable {
     fileprivate struct State {
         var readers: [Reader] = []
         var lastNumber = 0
-        /// Everything from the head on; empty once nobody can join.
+        /// Everything from the head on; empty once no request can join.
         var kept: [News] = []
         var keptBytes = 0
         var isJoinable = true
@@ -144,7 +144,7 @@ final class SharedFetch: Sendable {
         }
     }
 
-    /// Restricts the response to the first reader, or nobody if that one left.
+    /// Restricts the response to the first reader, or to none if that one left.
     func keepToOne() {
         let cancel = state.withLock { state -> (@Sendable () -> Void)? in
             state.isJoinable = false

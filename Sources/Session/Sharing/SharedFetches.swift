@@ -3,7 +3,7 @@ import Synchronization
 
 /// All workers' requests in flight that others may share (`session.coalesce`).
 package final class SharedFetches: Sendable {
-    /// What makes two requests equal, apart from the response's Vary.
+    /// Identifies equal requests, apart from the response's Vary.
     struct Key: Hashable {
         let origin: OriginKey
         let reach: UpstreamTarget.Reach
@@ -25,7 +25,7 @@ package final class SharedFetches: Sendable {
 
     package init() {}
 
-    /// Where a shared request goes.
+    /// The destination of a shared request.
     struct Place {
         let key: Key
         let destination: Destination
@@ -46,7 +46,7 @@ package final class SharedFetches: Sendable {
         }
     }
 
-    /// Nobody may join it any more.
+    /// Closes it to further requests.
     func close(_ key: Key, _ fetch: SharedFetch) {
         fetches.withLock { if $0[key] === fetch { $0[key] = nil } }
     }

@@ -43,7 +43,7 @@ package struct TaskRecord: ~Copyable {
     package private(set) var isPinFailure = false
     /// The refused client's explanation, where it says more than ``failure``.
     package private(set) var story: String?
-    /// Of the origin with refused certificates, or a refused pin.
+    /// The contact with an origin that was refused for its certificates or a pin.
     package private(set) var contact: OriginContact?
     /// The verdict that admitted a verified tunnel, and how it was found.
     package var tunnelVerdict: Verdict? {

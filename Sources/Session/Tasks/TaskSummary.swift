@@ -7,14 +7,14 @@ package struct TaskSummary: Codable, Sendable, Equatable {
     /// As URLSessionTask.State has it.
     package enum State: String, Codable, Sendable { case running, suspended, canceling, completed }
 
-    /// The request's way over one upstream connection, as URLSessionTaskTransactionMetrics has it.
+    /// The request over one upstream connection, as in URLSessionTaskTransactionMetrics.
     package struct Transaction: Codable, Sendable, Equatable {
         /// The origin's, or the parent proxy's: `192.0.2.1:443`.
         package var remoteAddress: String
         package var localAddress: String?
         /// ALPN name: `h2` or `http/1.1`. Nil for a tunnel.
         package var networkProtocol: String?
-        /// Of HTTP/2, once the request is on its way.
+        /// The HTTP/2 stream, once the request is sent.
         package var stream: Int32?
         package var reused: Bool
         /// Durations of the connection's steps; nil where it was reused.
@@ -40,9 +40,9 @@ package struct TaskSummary: Codable, Sendable, Equatable {
     package var state: State
     package var phase: String
     package var client: String
-    /// What the client speaks: `h2`, `http/1.1` or `http/1.0`; nil: its request couldn't be read.
+    /// The client's protocol: `h2`, `http/1.1` or `http/1.0`; nil: its request couldn't be read.
     package var `protocol`: String?
-    /// Of HTTP/2.
+    /// The HTTP/2 stream.
     package var stream: Int32?
     /// A local client's user by number and name, process, and systemd unit.
     package var clientUser: UInt32?

@@ -6,7 +6,7 @@ package enum KeyError: Error, Sendable, Hashable, CustomStringConvertible {
     case malformed(String)
     /// Encrypted keys are not supported.
     case encrypted
-    /// OpenSSL's reason.
+    /// OpenSSL failed, with this reason.
     case failed(String)
 
     package var description: String {
@@ -56,7 +56,7 @@ package final class PublicKey: @unchecked Sendable {
 
     package var der: [UInt8] { DER.bytes { i2d_PUBKEY(pointer, $0) } }
 
-    /// What a `sha256/` pin names (RFC 7469 section 2.4).
+    /// The digest in a `sha256/` pin (RFC 7469 section 2.4).
     package var spkiSHA256: SHA256Digest { SHA256Digest.of(der) }
 
     /// Kind and size for display: `EC P-256`, `RSA 2048`, `Ed25519`.

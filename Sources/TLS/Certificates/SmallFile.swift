@@ -43,7 +43,7 @@ package enum FileProblem: Error, Sendable, Hashable, CustomStringConvertible {
     case system(Int32)
     /// systemd has not passed the credential; in words.
     case noCredential(String)
-    /// Others own it, can write it, or replaced it by a link; in words.
+    /// Another user owns it, can write it, or replaced it by a link; in words.
     case untrusted(String)
     /// A directory, a device, a pipe.
     case notAFile

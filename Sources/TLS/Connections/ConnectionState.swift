@@ -170,7 +170,7 @@ final class ConnectionState {
         var verdict = verifyPeer(chain)
         switch verdict {
         case .accept where !asksForEvidence:
-            // Nothing more will come.
+            // No evidence will follow.
             if let confirmPeer { verdict = confirmPeer(PeerEvidence()) }
         case .reject where asksForEvidence:
             // TLS 1.3 has it beside the certificates (RFC 8446 section 4.4.2.1). It changes nothing.

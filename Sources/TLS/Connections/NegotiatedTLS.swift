@@ -1,6 +1,6 @@
 import CPinproxyOpenSSL
 
-/// What the two ends of a TLS handshake have agreed on.
+/// The negotiated parameters of a TLS connection.
 package struct NegotiatedTLS: Sendable, Hashable, CustomStringConvertible {
     package let version: TLSVersion
     /// OpenSSL's name of the cipher suite, e.g. `TLS_AES_128_GCM_SHA256`.

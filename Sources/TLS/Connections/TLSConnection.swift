@@ -94,7 +94,7 @@ package struct TLSConnection: ~Copyable {
         if !OpenSSLLibrary.readsAheadAfterHandshakes {
             SSL_set_default_read_buffer_len(ssl, ContextHandle.readAhead)
         }
-        // Certificates come in handshakes alone; the callback would run for every record.
+        // Only handshakes have certificates; the callback would run for every record.
         SSL_set_msg_callback(ssl, nil)
         return .complete(())
     }

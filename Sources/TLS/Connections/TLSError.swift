@@ -48,7 +48,7 @@ package struct TLSError: Error, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The same with the offered protocols, if it is about them.
+    /// This error with the offered protocols, if it is about them.
     func naming(_ offered: [String]) -> TLSError {
         guard kind == .noSharedApplicationProtocol, !offered.isEmpty else { return self }
         return TLSError(

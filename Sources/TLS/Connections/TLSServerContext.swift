@@ -8,7 +8,7 @@ package final class TLSServerContext: Sendable {
         package var versions = TLSVersion.tls12...TLSVersion.tls13
         /// Best first. A client that offers none of these gets no_application_protocol (RFC 7301 section 3.2).
         package var applicationProtocols = http1
-        /// For connections without another.
+        /// The identity of connections without their own.
         package var identity: Identity?
         package var sessionLifetime: Int64 = 2 * 3600
         /// Monotonic seconds, for the age of ticket keys.

@@ -1,6 +1,6 @@
 import CPinproxyOpenSSL
 
-/// What a client keeps to resume a session. It carries its handshake's verdict, since resuming presents no certificate:
+/// A client's state to resume a session. It carries its handshake's verdict, since resuming presents no certificate:
 /// caches key it by all of the verdict's inputs.
 package final class TLSSession: @unchecked Sendable {
     // An SSL_SESSION is counted with atomics, and is not changed once it has been handed out.

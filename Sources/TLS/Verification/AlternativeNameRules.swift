@@ -6,7 +6,7 @@ import PinproxyAddresses
 enum AlternativeNameRules {
     static func fault(of certificate: Certificate) -> RuleFault? {
         guard X509_get_ext_by_NID(certificate.pointer, NID_subject_alt_name, -1) >= 0 else {
-            return .malformed("it has no subjectAltName, and a CN doesn't stand in for it")
+            return .malformed("it has no subjectAltName, and a CN doesn't replace it")
         }
         return certificate.alternativeNames { name -> RuleFault? in
             switch name.type {

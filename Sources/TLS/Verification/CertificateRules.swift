@@ -2,7 +2,7 @@ import CPinproxyOpenSSL
 import Glibc
 
 /// Rules of RFC 5280 and the baseline requirements that OpenSSL 3.0 doesn't check, even with X509_STRICT, for a chain
-/// that OpenSSL has verified. Of an anchor only the key is checked.
+/// that OpenSSL has verified. Only an anchor's key is checked.
 enum CertificateRules {
     static func failure(of chain: VerifiedChain, options: VerificationOptions) -> VerificationFailure? {
         for (depth, certificate) in chain.certificates.enumerated() {

@@ -7,7 +7,7 @@ struct IssuerCandidates {
     static let limit = 20
 
     private(set) var certificates: [Certificate] = []
-    /// Those that no chain may contain, and why.
+    /// Certificates that no chain may contain, with the reason.
     private(set) var unusable: [(certificate: Certificate, fault: RuleFault)] = []
     /// There were more than the limit.
     private(set) var isCut = false

@@ -25,7 +25,7 @@ extension Certificate {
 }
 
 enum NameCheck {
-    /// In subjectAltName only.
+    /// Flags for a check of subjectAltName only.
     static func flags(_ wildcards: WildcardRule) -> UInt32 {
         var flags =
             X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS

@@ -10,7 +10,7 @@ struct NameConstraints {
         case dns([UInt8])
         /// A network of IPv4 (4 bytes) or IPv6 (16 bytes).
         case ip(base: [UInt8], mask: [UInt8])
-        /// Of other kinds.
+        /// Names of another kind.
         case other
     }
 
@@ -62,7 +62,7 @@ struct NameConstraints {
             let parent = name[(dot + 1)...]
             if domains.contains(Array(parent)) {
                 let (wildcard, name) = (String(decoding: parent, as: UTF8.self), String(decoding: name, as: UTF8.self))
-                return "its wildcard *.\(wildcard) stands for \(name) too, which is excluded"
+                return "its wildcard *.\(wildcard) matches \(name) too, which is excluded"
             }
         }
         return nil

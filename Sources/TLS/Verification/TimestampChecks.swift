@@ -4,13 +4,13 @@ final class TimestampList {
     let source: CertificateTimestamp.Source
     private var timestamps: [OpaquePointer] = []
 
-    /// Those in a certificate; none if unreadable.
+    /// Takes the timestamps of a certificate; none if unreadable.
     init(in certificate: Certificate) {
         source = .certificate
         take(X509_get_ext_d2i(certificate.pointer, NID_ct_precert_scts, nil, nil))
     }
 
-    /// Those of a handshake, as encoded; unreadable ones are skipped.
+    /// Takes the encoded timestamps of a handshake; unreadable ones are skipped.
     init(_ encodings: [[UInt8]]) {
         source = .handshake
         for encoding in encodings.prefix(Self.limit) {
@@ -23,7 +23,7 @@ final class TimestampList {
         set(SCT_SOURCE_TLS_EXTENSION)
     }
 
-    /// Those in any OCSP response: the log's signature names the certificate.
+    /// Takes the timestamps of any OCSP response: the log's signature names the certificate.
     init(inResponse response: [UInt8]) {
         source = .ocspResponse
         guard !response.isEmpty, let answer = try? OCSPAnswer(response) else { return }

@@ -68,7 +68,7 @@ package final class TrustAnchors: @unchecked Sendable {
         return TrustAnchors.all(of: sets)
     }
 
-    /// Those of several sets; a single one stays as it is.
+    /// Merges several sets; a single one stays as it is.
     package static func all(of sets: [TrustAnchors]) -> TrustAnchors {
         sets.count == 1 ? sets[0] : TrustAnchors(sets.flatMap(\.certificates))
     }

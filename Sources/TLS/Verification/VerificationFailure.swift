@@ -70,7 +70,7 @@ extension VerificationFailure {
         self.message = message
     }
 
-    /// The same with an addition to the message.
+    /// This failure with an addition to the message.
     func adding(_ text: String) -> VerificationFailure {
         VerificationFailure(
             code: x509Code, depth: depth, certificate: certificate, reason: reason, message: "\(message); \(text)")

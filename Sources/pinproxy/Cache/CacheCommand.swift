@@ -6,7 +6,7 @@ internal import PinproxySecurity
 struct CacheCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "cache",
-        abstract: "What the cache holds and saves, and how to empty it.",
+        abstract: "Show what the cache stores and saves, and remove responses.",
         discussion: """
             Responses are stored for hosts with cache: memory or disk in the pin file (docs/cache.md). These commands \
             ask the running proxy: run them as its user or as root, since the stores hold what each user got.

@@ -3,7 +3,7 @@ internal import PinproxyConfiguration
 internal import PinproxyDaemon
 internal import PinproxySecurity
 
-/// What `pinproxy cache` says to people.
+/// The text output of `pinproxy cache`.
 enum CacheText {
     static func bytes(_ count: Int) -> String { AmountText.bytes(UInt64(clamping: count)) }
 
@@ -62,7 +62,7 @@ extension StoredResponses {
             .joined(separator: "\n")
     }
 
-    /// Where responses are stored that may no longer be.
+    /// Why nothing more is stored, though responses are.
     private var remarks: [String] { refusal.map { ["nothing more is stored: \($0)".printable(longest: 1000)] } ?? [] }
 
     /// Why nothing is stored.
@@ -110,7 +110,7 @@ extension StoredResponseReport {
         }
     }
 
-    /// How long it is fresh, or since when it isn't, and what says so.
+    /// Its remaining freshness, or when that ended, and the source of that.
     private var freshness: String {
         let reason =
             switch basis {
@@ -125,7 +125,7 @@ extension StoredResponseReport {
         return "stale for \(CacheText.time(-freshFor)), since \(since.formatted(.iso8601)) (\(reason))"
     }
 
-    /// What a GET gets that selects it.
+    /// The answer to a GET that selects it.
     var fate: String {
         switch answer {
         case .served: return "is answered with it"

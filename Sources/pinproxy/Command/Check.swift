@@ -54,7 +54,7 @@ enum DecoderRemarks {
             }
         }
         return ResponseRules.Serializer.allCases.compactMap { serializer in
-            // What no rule wants isn't loaded.
+            // Libraries that no rule needs aren't loaded.
             wanted[serializer].flatMap { problem(serializer, $0, missing(serializer)) }
         }
     }

@@ -64,7 +64,7 @@ enum StandardDescriptors {
     /// Opens closed ones on /dev/null. Call it before anything else opens a file.
     static func ensureOpen() {
         for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 && errno == EBADF {
-            // open(2) takes the lowest free number. A failure can't be reported to anybody.
+            // open(2) takes the lowest free number. A failure can't be reported.
             guard open("/dev/null", O_RDWR) == descriptor else { exit(1) }
         }
     }

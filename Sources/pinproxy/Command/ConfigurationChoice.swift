@@ -12,7 +12,7 @@ struct ConfigurationChoice {
 
     let file: String
     let stateDirectory: String
-    /// Which one it is, for standard error; nil: it is obvious.
+    /// Names the chosen configuration on standard error; nil: it is obvious.
     let remark: String?
 
     /// Whether both paths name the same file, links followed.
@@ -36,7 +36,7 @@ extension ConfigurationOptions {
         return choice
     }
 
-    /// The same; nil if none exists.
+    /// The chosen configuration; nil if none exists.
     func choiceIfAny() throws -> ConfigurationChoice? {
         if let config {
             return ConfigurationChoice(file: config, stateDirectory: try stateDirectory(for: config), remark: nil)
@@ -77,7 +77,7 @@ extension ConfigurationOptions {
         return file
     }
 
-    /// Of the running proxy that this command means, else those of the configuration.
+    /// The state files of the running proxy that this command means, else those of the configuration.
     func stateFiles() throws -> StateFiles {
         if config == nil, let running = runningProxy { return running.files }
         return StateFiles(directory: try stateDirectory(for: config ?? (try? usualFileIfAny())))
@@ -92,7 +92,7 @@ extension ConfigurationOptions {
         return RunningProxy.find(files).map { ($0, files) }
     }
 
-    /// - Parameter isNamed: the state directory was named. Of one that wasn't, another user's proxy is not believed.
+    /// - Parameter isNamed: the state directory was named. Else another user's proxy is not trusted.
     private static func file(
         of proxy: RunningProxy, in files: StateFiles, isNamed: Bool
     ) throws(CommandFailure) -> String {
@@ -109,12 +109,12 @@ extension ConfigurationOptions {
 
     private static var present: [String] { [systemFile, localFile].filter { access($0, F_OK) == 0 } }
 
-    /// - Throws: if the working directory's belongs to somebody else.
+    /// - Throws: if the working directory's belongs to another user.
     private func usualFileIfAny() throws -> String? {
         if access(Self.systemFile, F_OK) == 0 { return Self.systemFile }
         var status = stat()
         guard stat(Self.localFile, &status) == 0 else { return nil }
-        // What stands in a directory that anybody may have made is not taken unasked.
+        // A file in a directory that any user may have made is not used by default.
         guard status.st_uid == geteuid() || status.st_uid == 0 else {
             throw CommandFailure(
                 code: CommandFailure.configuration,

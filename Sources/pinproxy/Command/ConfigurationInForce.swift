@@ -6,7 +6,7 @@ internal import PinproxyRecords
 internal import PinproxySecurity
 internal import PinproxyTLS
 
-/// What the running proxy has in force: its files may have changed since it read them.
+/// The running proxy's configuration in force: its files may have changed since it read them.
 extension ConfigurationOptions {
     /// Reads the copy that the running proxy keeps of the configuration in force.
     func loadInForce() throws -> Snapshot {
@@ -49,7 +49,7 @@ extension ConfigurationOptions {
         guard let config, !ConfigurationChoice.isSame(config, read) else { return }
         throw CommandFailure(
             "process \(proxy.process), which uses \(files.directory), reads \(read) and not \(config), "
-                + "so nothing was asked of it; leave --config out, or name the state directory of the intended "
+                + "so no request was sent; leave --config out, or name the state directory of the intended "
                 + "proxy with --state-directory")
     }
 }

@@ -7,7 +7,7 @@ internal import PinproxyRecords
 internal import PinproxySecurity
 internal import PinproxyTLS
 
-/// Which configuration, and which state directory: the same for all commands.
+/// The options for configuration and state directory, common to all commands.
 struct ConfigurationOptions: ParsableArguments {
     static let systemFile = ConfigurationChoice.systemFile
     static let localFile = ConfigurationChoice.localFile
@@ -38,7 +38,7 @@ struct ConfigurationOptions: ParsableArguments {
         completion: .directory)
     var stateDirectory: String?
 
-    /// Where the service with that configuration has its state: pinproxy.service, or pinproxy@NAME.service with
+    /// The state directory of the service with that configuration: pinproxy.service, or pinproxy@NAME.service with
     /// /etc/pinproxy/NAME.yaml.
     static func serviceState(of file: String?) -> String? {
         guard let file, PathText.directory(of: file) == PathText.directory(of: systemFile), file.hasSuffix(".yaml")

@@ -1,6 +1,6 @@
 internal import FoundationEssentials
 
-/// What programs read: keys in snake_case, in alphabetical order.
+/// JSON for programs: keys in snake_case, in alphabetical order.
 enum JSONText {
     static func of(_ value: some Encodable) -> String {
         let encoder = JSONEncoder()

@@ -10,7 +10,7 @@ internal import PinproxyTLS
 /// A full or unwritable disk doesn't prevent a start: the process id or the lock is then missing (``problem``).
 final class ProcessLock {
     private static let name = "pinproxy.lock"
-    /// For others who hold the lock of the process id for a moment, to see whether somebody has it.
+    /// Waits for processes that hold the lock for a moment, to see whether it is held.
     private static let patience: Duration = .seconds(1)
 
     private let lock: Int32

@@ -1,7 +1,7 @@
 internal import FoundationEssentials
 internal import PinproxySecurity
 
-// One idea with StateFiles.swift: files for programs that take no certificate from the environment stand beside those
+// One idea with StateFiles.swift: files for programs that take no certificate from the environment are beside those
 // for others.
 
 /// Configuration files that make programs trust the bundle which know no variable for that. Each takes in what the user
@@ -61,9 +61,9 @@ struct ProgramFiles: Equatable {
         func write(_ name: String, _ text: String, mode: UInt32 = 0o644) throws -> String {
             try TrustFiles.write(Array(text.utf8), to: "\(folder)/\(name)", in: directory, mode: mode)
         }
-        // None of these files has a way to write such a path.
+        // No syntax of these files can express such a path.
         guard !bundle.contains(where: { $0 == "\"" || $0.isNewline }) else { throw CommandFailure("unfit path") }
-        // What the user's own file says may be a password.
+        // The user's own file may contain a password.
         let wget = try write("wgetrc", wgetrc(trusting: bundle, environment), mode: 0o600)
         let apt = try write("apt.conf", aptConfiguration(trusting: bundle, environment))
         let mercurial = try write("hgrc", "[web]\ncacerts = \(bundle)\n")

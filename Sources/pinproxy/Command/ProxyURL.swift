@@ -4,7 +4,7 @@ internal import PinproxyConfiguration
 internal import PinproxyDaemon
 internal import PinproxyEventLoop
 
-/// How programs of this machine reach the proxy.
+/// The proxy's URL for programs of this machine.
 struct ProxyURL: CustomStringConvertible {
     private static let variables = [
         "HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy",
@@ -44,7 +44,7 @@ struct ProxyURL: CustomStringConvertible {
             }
     }
 
-    /// Where it listens, as far as that is known without asking it.
+    /// The addresses where it listens, as far as they are known without asking it.
     private static func known(_ settings: ProxySettings, _ inherited: ListenFile) -> [ListenAddress] {
         settings.listen.directAddresses.filter { $0.port != 0 }
             + (settings.listen.takesInherited ? inherited.read().compactMap { ListenAddress($0) } : [])
@@ -53,7 +53,7 @@ struct ProxyURL: CustomStringConvertible {
     /// Programs that take a URL with a name and a password in it for another one: lynx forgets the port.
     static func mustBePlain(for command: String) -> Bool { command.split(separator: "/").last == "lynx" }
 
-    /// What the variables of this process say to the proxy already: a name and a password.
+    /// The name and the password for the proxy in this process's variables.
     static func given(to settings: ProxySettings, inherited: ListenFile) -> String? {
         let known = known(settings, inherited)
         let hosts = known.map(\.ip)
@@ -71,7 +71,7 @@ struct ProxyURL: CustomStringConvertible {
 
     var description: String { "\(scheme)://\(credentials.map { $0 + "@" } ?? "")\(address)" }
 
-    /// The same with a place for what the proxy asks for.
+    /// The URL with placeholders for user name and password.
     var withCredentials: String { "\(scheme)://NAME:PASSWORD@\(address)" }
 
     /// `127.0.0.1:7467`

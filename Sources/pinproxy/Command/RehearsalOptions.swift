@@ -45,7 +45,7 @@ extension Rehearsal {
         do { return try run(host, act) } catch { throw CommandFailure("\(error)") }
     }
 
-    /// The same for several hosts, as time permits.
+    /// Tries several hosts, as time permits.
     func play(_ parts: [(host: Host, act: Act)], within limit: Duration) throws -> [Ending?] {
         do { return try run(parts, within: limit) } catch { throw CommandFailure("\(error)") }
     }

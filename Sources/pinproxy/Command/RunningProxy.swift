@@ -19,7 +19,7 @@ struct RunningProxy {
         ProcessLock.holder(in: files.own).map { RunningProxy(process: $0, files: files) }
     }
 
-    /// The same, or an error without one.
+    /// Finds the running proxy, or throws.
     static func require(_ files: StateFiles) throws -> RunningProxy {
         guard let proxy = find(files) else {
             throw CommandFailure(
@@ -55,29 +55,29 @@ struct RunningProxy {
         switch failure {
         case .unreachable(let error) where error.code == EACCES || error.code == EPERM:
             return
-                "process \(process) can't be asked: \(socket): \(error.reason); run this as the user that runs the "
+                "process \(process) can't be reached: \(socket): \(error.reason); run this as the user that runs the "
                 + "proxy, or as root"
         case .unreachable(let error):
-            return "process \(process), which \(file) names, can't be asked (\(socket): \(error.reason)), so nothing "
-                + "was asked of it: it is just starting or ending, of another version, or in another container; its "
-                + "log says if it couldn't make the socket (control.failed)"
+            return "process \(process), which \(file) names, can't be reached (\(socket): \(error.reason)), so no "
+                + "request was sent: it is just starting or ending, has another version, or runs in another container; "
+                + "its log says if it couldn't make the socket (control.failed)"
         case .stranger(let other):
             return "\(file) names process \(process), and the proxy that listens at \(socket) is process \(other): "
-                + "the file was changed, or this runs in another container than the proxy; nothing was asked of it"
-        case .untrusted(let cause): return "process \(process) can't be asked: \(cause)"
+                + "the file was changed, or this runs in another container than the proxy; no request was sent"
+        case .untrusted(let cause): return "the socket of process \(process) can't be trusted: \(cause)"
         case .refused(403, let cause): return "\(cause); run this as the user that runs the proxy, or as root"
         case .refused(_, let cause): return cause
         case .silent:
             return
-                "process \(process) was asked for \(target), and hasn't answered within \(seconds) seconds: it may "
-                + "still do what was asked; its log says more"
+                "process \(process) did not answer \(target) within \(seconds) seconds: it may still "
+                + "carry out the request; its log says more"
         case .ended where hasEnded:
             return "process \(process) ended before it answered; its log says more"
-        case .ended: return "process \(process) has closed the connection before it answered; its log says more"
+        case .ended: return "process \(process) closed the connection before it answered; its log says more"
         case .broken(let cause):
             return
                 """
-                the answer of process \(process) can't be read: \(cause); it may be of another version than this \
+                the response of process \(process) can't be read: \(cause); it may have another version than this \
                 command
                 """
         }

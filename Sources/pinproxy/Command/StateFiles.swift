@@ -45,7 +45,7 @@ struct StateFiles {
 }
 
 extension StateFiles {
-    /// Those of ``TrustFiles``, of every authority. Stores are named by what is in them: those that are there, whole or
+    /// The files of ``TrustFiles``, of every authority. Stores are named by their contents: those present, whole or
     /// in part.
     private var trustFiles: [String] {
         own.names(in: "trust").map(Self.trustFolder).flatMap { folder in
@@ -56,7 +56,7 @@ extension StateFiles {
         }
     }
 
-    /// Those that are written beside their place and moved there, but for the authority's.
+    /// Files written beside their place and moved there, without the authority's.
     var files: [String] {
         [
             ChainRecorder.fileName, IncidentLedger.fileName, IncidentLedger.matchedFileName, PinHistory.fileName,

@@ -80,7 +80,7 @@ struct BoundedProcess {
             hasEnded = waitpid(process, &status, WNOHANG) == process
             signal = interrupts.arrived()
         }
-        // Also kills what it left in the background.
+        // Also kills its background processes.
         kill(-process, SIGKILL)
         while !hasEnded, waitpid(process, &status, 0) < 0, errno == EINTR {}
         if let signal { throw Interrupted(signal: signal) }
@@ -113,7 +113,7 @@ struct BoundedProcess {
         }
     }
 
-    /// In the child.
+    /// Runs in the child.
     private func becomeProgram(writingTo output: CInt) {
         setpgid(0, 0)
         let nothing = open("/dev/null", O_RDWR | O_CLOEXEC)

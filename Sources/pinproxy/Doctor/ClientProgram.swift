@@ -10,13 +10,13 @@ struct ClientProgram: Sendable {
     let version: String
     /// Makes a request by https; succeeds if the answer arrived.
     let call: String
-    /// What helps if that fails under `pinproxy exec`; nil: it should never fail.
+    /// The remedy for a failure under `pinproxy exec`; nil: it should never fail.
     var remedy: Remedy?
     /// Prints the user's own settings that affect its proxy and its trust, one per line; nil: no known settings.
     var settings: String?
 
     struct Remedy: Sendable {
-        /// What to set or write, for users, in Markdown.
+        /// The setting for users, in Markdown.
         let text: String
         /// The call with it; nil: trying it would change the user's files.
         var call: String?

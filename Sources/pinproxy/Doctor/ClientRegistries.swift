@@ -54,7 +54,7 @@ extension ClientProgram {
         done; :
         """#
 
-    /// Of its library, without a JVM's start.
+    /// The version of its library, without starting a JVM.
     private static let mavenVersion = """
         command -v java >/dev/null; mvn=$(readlink -f "$(command -v mvn)")
         for core in "${mvn%/bin/*}"/lib/maven-core-*.jar; do readlink -f "$core"; done | grep '[0-9][.][0-9]' || \

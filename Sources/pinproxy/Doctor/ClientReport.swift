@@ -1,11 +1,11 @@
 internal import Glibc
 
 struct ClientReport: Codable, Equatable {
-    /// What it shows of a refusal.
+    /// The part of a refusal that the client shows.
     enum Shown: String, Codable {
-        /// Why.
+        /// The reason.
         case reason
-        /// That the proxy answered 502.
+        /// The status, 502.
         case status
         case nothing
     }
@@ -23,7 +23,7 @@ struct ClientReport: Codable, Equatable {
     let transparent: Bool?
     /// The user's own settings that may keep it from working, with their places.
     let settings: [String]
-    /// What to set, in Markdown; nil: nothing more than `pinproxy exec` does.
+    /// Settings, in Markdown; nil: none besides those of `pinproxy exec`.
     let set: String?
     /// With it, it works; nil: that can't be tried here.
     let worksThen: Bool?

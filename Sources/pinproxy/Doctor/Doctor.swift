@@ -7,7 +7,7 @@ internal import PinproxySecurity
 struct Doctor: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor", _superCommandName: Pinproxy.name,
-        abstract: "Test the HTTP clients installed here through the running proxy, and say what each needs.",
+        abstract: "Test the HTTP clients installed here through the running proxy, and show what each needs.",
         discussion: """
             Each installed program makes two requests, with the variables that exec sets: to pinproxy.test, whose pin \
             is right, and to wrong.pinproxy.test, whose pin is wrong. The proxy answers both itself, and connects to \
@@ -114,7 +114,7 @@ extension ClientProgram {
         }
         throw CommandFailure(
             code: CommandFailure.usage,
-            message: "\(name.printable) is not a program that pinproxy knows how to call; it knows "
+            message: "\(name.printable) is not a program that pinproxy can test; it can test "
                 + all.map(\.name).joined(separator: ", "))
     }
 }
@@ -131,7 +131,7 @@ enum DoctorText {
             report.works ? report.shows.rawValue : "-", report.works ? "works" : "does not work")
     }
 
-    /// What to set, and how many work.
+    /// The settings, and the number of working clients.
     static func rest(_ reports: [ClientReport]) -> String {
         var lines: [String] = []
         for report in reports where !report.works {

@@ -6,14 +6,14 @@ internal import PinproxyEventLoop
 final class DoctorCrew {
     /// At one time: each keeps a processor busy, but for what it waits for the proxy.
     private static let size = Processors.available + 1
-    /// Those that take longest come first, so that none of them is left when all others are done.
+    /// The slowest clients come first, so that none is left when all others are done.
     private static let longestFirst = [
         "firefox", "mvn", "java", "chromium", "yt-dlp", "aws", "pip", "python3: aiohttp", "npm", "composer",
         "python3: urllib3", "hg", "python3: httpx", "gem",
     ]
     /// After so long people want to know what has taken it.
     static let usualSeconds = 15
-    /// What is read of one, in bytes.
+    /// Most bytes read of one client's output.
     private static let longestText = 1 << 20
 
     private struct Member {
@@ -38,7 +38,7 @@ final class DoctorCrew {
         ]
     }
 
-    /// On those that are installed.
+    /// Tests the installed programs.
     /// - Parameter told: called with nil first, and then for each as soon as it is known.
     /// - Returns: in the order of the programs.
     func reports(on programs: [ClientProgram], _ told: (ClientReport?) -> Void) throws -> [ClientReport] {
@@ -87,7 +87,7 @@ final class DoctorCrew {
         }
     }
 
-    /// - Returns: what those have said that have ended, and how long they took.
+    /// - Returns: the output and duration of members that have ended.
     private func awaitSome() throws -> [(place: Int, text: [UInt8], time: Duration)] {
         var wanted = members.map { pollfd(fd: $0.output, events: Int16(POLLIN), revents: 0) }
         poll(&wanted, nfds_t(wanted.count), 100)

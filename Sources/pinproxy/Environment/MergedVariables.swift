@@ -30,7 +30,7 @@ struct JavaOptions {
         self.options = options
     }
 
-    /// What NO_PROXY means by a name, Java has as patterns, and so has Subversion.
+    /// The names of NO_PROXY as patterns, for Java and Subversion.
     static func patterns(_ direct: [String]) -> [String] {
         var patterns: [String] = []
         for host in direct {
@@ -46,7 +46,7 @@ struct JavaOptions {
         return patterns
     }
 
-    /// What else the variable says is kept.
+    /// The variable's other contents are kept.
     func merged(with present: String?) -> String {
         ((Self.rest(of: present).map { [$0] } ?? []) + options).joined(separator: " ")
     }
@@ -104,7 +104,7 @@ enum BotoPath {
     }
 }
 
-/// PHP_INI_SCAN_DIR: an empty entry stands for PHP's own directory.
+/// PHP_INI_SCAN_DIR: an empty entry means PHP's own directory.
 enum PHPDirectories {
     static func adding(_ directory: String, to present: String?) -> String {
         (rest(of: present) ?? "") + ":" + directory

@@ -9,7 +9,7 @@ enum BundledTrust {
     private static let cloudSDK = "platform/gsutil/gslib/data/cacerts.txt"
 
     /// - Parameters:
-    ///   - command: its name or path, which tells of a virtual environment.
+    ///   - command: its name or path, which may be in a virtual environment.
     static func files(for command: String, _ environment: [String: String]) -> [String] {
         let home = environment["HOME"].map { $0.hasPrefix("/") ? $0 : "" } ?? ""
         var prefixes = ["/usr", "/usr/local", "/opt/pipx/venvs/*"]

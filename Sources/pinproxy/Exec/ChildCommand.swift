@@ -53,7 +53,7 @@ final class ChildCommand {
         }
     }
 
-    /// The same in private surroundings. Call it while there is one thread.
+    /// Starts it in private surroundings. Call it while there is one thread.
     /// - Throws: 126 also if it can't have them.
     static func start(
         _ arguments: [String], in surroundings: CommandSurroundings

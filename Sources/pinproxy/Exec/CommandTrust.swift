@@ -7,7 +7,7 @@ internal import PinproxyTLS
 /// Whether a command sees the proxy's authority in the system's trust stores, and the messages about that.
 struct CommandTrust {
     enum Wish {
-        /// If possible.
+        /// Neither option: shown if possible.
         case unasked
         /// `--trust`
         case required
@@ -85,13 +85,13 @@ struct CommandTrust {
     /// Said when a command has it by default.
     static let given =
         "pinproxy: commands see the proxy's authority in the system's trust stores, by private mounts that end with "
-        + "them; --no-trust disables this, for sudo and other set-user-ID programs (said once)"
+        + "them; --no-trust disables this, for sudo and other set-user-ID programs (shown once)"
 
     /// Said when it isn't possible.
     static func missing(_ cause: String) -> String {
         "pinproxy: programs that read the system's trust stores don't trust the proxy's authority: \(cause); those "
             + "that take it from environment variables do. To make all programs trust it: sudo pinproxy "
-            + "ca install (said once)"
+            + "ca install (shown once)"
     }
 }
 

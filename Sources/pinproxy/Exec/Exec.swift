@@ -11,7 +11,7 @@ internal import PinproxyLocalPeers
 struct Exec: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "exec", _superCommandName: Pinproxy.name,
-        abstract: "Run one command with the environment that env prints, and say what the proxy refused for it.",
+        abstract: "Run one command with the environment that env prints, and report the proxy's refusals.",
         discussion: """
             What the proxy refuses for the command is printed on standard error when the command ends, since most \
             programs print no more than "502". It also says if nothing came through the proxy at all. To identify the \
@@ -154,7 +154,7 @@ struct Exec: ParsableCommand {
             if session.hasBegun { return (session, started) }
             cause = session.whyNotBegun
         }
-        throw CommandFailure("--start: the proxy that uses \(files.directory) doesn't take the run: \(cause)")
+        throw CommandFailure("--start: the proxy that uses \(files.directory) doesn't accept the run: \(cause)")
     }
 
     private func startCommand(

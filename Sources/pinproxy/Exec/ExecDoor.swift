@@ -76,9 +76,9 @@ extension NameAnswer {
         case .success(let name) where !name.exists: self = .unknown
         case .success(let name): self = .addresses(name.addresses.compactMap { IPAddress($0) })
         case .failure(.refused(_, let cause)): self = .failed(cause)
-        case .failure(.unreachable(let error)): self = .failed("the proxy can't be asked: \(error.reason)")
-        case .failure(.untrusted(let cause)): self = .failed("the proxy can't be asked: \(cause)")
-        case .failure: self = .failed("the proxy didn't answer")
+        case .failure(.unreachable(let error)): self = .failed("the proxy can't be reached: \(error.reason)")
+        case .failure(.untrusted(let cause)): self = .failed("the proxy can't be reached: \(cause)")
+        case .failure: self = .failed("the proxy did not answer")
         }
     }
 }

@@ -12,7 +12,7 @@ internal import PinproxyTLS
 /// The proxy of `pinproxy exec --start`. It ends after its starter and the last run. Not a command for users.
 struct ExecProxy: ParsableCommand {
     static let configuration = CommandConfiguration(commandName: "exec-proxy")
-    /// Where it hears from who has started it.
+    /// The socket to the process that has started it.
     static let socket: CInt = 3
 
     @OptionGroup var options: ConfigurationOptions
@@ -21,7 +21,7 @@ struct ExecProxy: ParsableCommand {
         guard fcntl(Self.socket, F_SETFD, FD_CLOEXEC) == 0 else {
             throw CommandFailure(code: CommandFailure.usage, message: "exec-proxy is for pinproxy exec alone")
         }
-        // What else is open is for the command.
+        // Other open descriptors are for the command.
         for name in (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? [] {
             if let descriptor = CInt(name), descriptor > Self.socket { close(descriptor) }
         }
@@ -58,7 +58,7 @@ struct ExecProxy: ParsableCommand {
         output.outliveCrashes()
         var notices = DaemonNotices()
         notices.starter = Self.socket
-        // Nobody reads standard error any more.
+        // Standard error has no reader any more.
         notices.ready = { dup2(log, STDERR_FILENO) }
         // The first configuration goes when another is in force.
         let directory = snapshot.stateDirectory
@@ -86,8 +86,8 @@ final class StartedProxy {
     private let socket: CInt
 
     /// Starts it and waits until it is ready.
-    /// - Returns: nil if another one is running by now.
-    /// - Throws: what keeps it from starting. It may have said why on standard error.
+    /// - Returns: nil if another one is running meanwhile.
+    /// - Throws: why it can't start. Standard error may have the details.
     init?(_ options: ConfigurationOptions) throws {
         let (near, far) = try DescriptorMessage.pair()
         socket = near

@@ -11,7 +11,7 @@ enum FreshLine {
     /// without taking what is typed meanwhile.
     static func moveOn(_ columns: Int) -> String { String(repeating: " ", count: max(0, columns - 1)) + "\r" }
 
-    /// Of a file; what a pipe has carried isn't known.
+    /// Whether a file ends within a line; unknown for a pipe.
     private static var endsUnfinished: Bool {
         var status = stat()
         guard fstat(STDERR_FILENO, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size > 0 else {

@@ -12,10 +12,10 @@ final class ProxySession {
     /// How long to wait for the last lines after the command has ended.
     private static let lastPatience: Duration = .seconds(2)
 
-    /// What the proxy needs to know about the run.
+    /// The requirements of the run.
     struct Needs: OptionSet {
         let rawValue: Int
-        /// What it refuses, which its requests are known by.
+        /// Reports of refusals, for requests with the run's token.
         static let refusals = Needs(rawValue: 1)
         /// It is asked for the addresses of names.
         static let names = Needs(rawValue: 2)
@@ -81,17 +81,17 @@ final class ProxySession {
     var hasBegun: Bool { client != nil }
     var whyNotBegun: String { failure.map { Self.words(for: $0, files.runSocket.path) } ?? "it has ended" }
 
-    /// Where the running proxy accepts clients, if it was asked.
+    /// The running proxy's listen addresses, if it was asked.
     var listen: [String] { client?.begun.listen ?? [] }
 
-    /// Says, before the command runs, what will go wrong.
+    /// Warns, before the command runs, of what will fail.
     /// - Parameter isIsolated: the command reaches the proxy by its state directory alone.
     func warn(of command: String, using proxy: ProxyURL, asksForUsers: Bool, isIsolated: Bool = false) {
         if !isRunning, isIsolated || !proxy.isReachable {
             let nobody = isIsolated ? "" : ", and nothing listens on \(proxy.address)"
             Standard.error(
                 "pinproxy: no proxy is running with the state directory \(files.directory)\(nobody): "
-                    + "what \(command.printable) asks of it will fail; start it with pinproxy run")
+                    + "requests of \(command.printable) will fail; start it with pinproxy run")
         }
         if let failure {
             Standard.error(
@@ -111,7 +111,7 @@ final class ProxySession {
         }
     }
 
-    /// - Throws: if the proxy can't be asked for names, which the command's network can't do without.
+    /// - Throws: if the proxy can't resolve names, which the command's network needs.
     func requireNames() throws {
         let cause: String
         if let client {
@@ -125,7 +125,7 @@ final class ProxySession {
                 + "this run with --start"
         }
         throw CommandFailure(
-            code: 126, message: "--transparent needs the running proxy, to ask it for addresses: \(cause)")
+            code: 126, message: "--transparent needs a running proxy to resolve names: \(cause)")
     }
 
     private static func advice(_ proxy: ProxyURL) -> String {
@@ -135,20 +135,20 @@ final class ProxySession {
     private static func words(for failure: ControlFailure, _ socket: String) -> String {
         switch failure {
         case .unreachable(let error):
-            "\(socket): \(error.reason); the proxy is of another version, or in another container"
+            "\(socket): \(error.reason); the proxy has another version, or runs in another container"
         case .untrusted(let cause): cause
         case .stranger(let process):
-            "process \(process) listens at \(socket), and not the proxy; nothing was asked of it"
+            "process \(process) listens at \(socket) instead of the proxy; no request was sent"
         case .refused(_, let cause): cause.printable
-        case .silent: "the proxy hasn't answered within \(patience) seconds"
-        case .ended: "the proxy has closed the connection"
-        case .broken(let cause): "its answer can't be read: \(cause.printable)"
+        case .silent: "the proxy did not answer within \(patience) seconds"
+        case .ended: "the proxy closed the connection"
+        case .broken(let cause): "its response can't be read: \(cause.printable)"
         }
     }
 
     // MARK: While the command runs
 
-    /// Readable when the proxy has something to tell.
+    /// Readable when the proxy has sent a report.
     var descriptor: CInt? { client?.descriptor }
     /// The proxy has ended: it may come back.
     var isAwaitingProxy: Bool { runToken != nil && client == nil }

@@ -3,14 +3,14 @@ internal import Glibc
 internal import PinproxyClients
 internal import PinproxySecurity
 
-/// What `pinproxy exec` says of a run. Texts of clients and origins reach the terminal as nothing but text.
+/// The messages of `pinproxy exec` about a run. Texts of clients and origins are escaped.
 struct RefusalWords {
     let command: String
-    /// What names the configuration and the state directory, as this command got them.
+    /// The options for configuration and state directory, as this command got them.
     let options: [String]
     var reach = Reach.everything
 
-    /// What the command could reach besides the proxy.
+    /// The destinations that the command could reach besides the proxy.
     enum Reach {
         case everything
         /// `--isolated`

@@ -1,6 +1,6 @@
 internal import PinproxyClients
 
-/// What is known of a run: what its proxies told, if it had several one after the other.
+/// The state of a run, from the reports of one or several proxies in sequence.
 struct RunAccount: Equatable {
     struct Refused: Equatable {
         let refusal: RunRefusal
@@ -12,18 +12,18 @@ struct RunAccount: Equatable {
     private(set) var requests = 0
     /// Within TLS with the proxy.
     private(set) var inside = 0
-    /// Refusals that were counted, and not told.
+    /// Refusals that were counted, but not listed.
     private(set) var unlisted = 0
-    /// The same of those that no proxy knows of.
+    /// Unlisted refusals that no proxy knows of.
     private(set) var unlistedHere = 0
-    /// A proxy has ended, or was lost, before it told all: there may be more.
+    /// A proxy ended, or was lost, before its summary: there may be more refusals.
     private(set) var isIncomplete = false
-    /// Some proxy has told of the run.
+    /// Whether a proxy has reported on the run.
     private(set) var isKnown = false
-    /// What the proxy that is being heard has told.
+    /// Indices in ``refused`` of the refusals that the current proxy has reported.
     private var places: [Int] = []
     private var isHeard = false
-    /// Different ones that no proxy has told, as many as are kept of a proxy's.
+    /// Different refusals that no proxy has reported; as many are kept as of a proxy.
     private var refusedHereCount = 0
     private static let refusedHereLimit = 64
 
@@ -33,7 +33,7 @@ struct RunAccount: Equatable {
         places = []
     }
 
-    /// - Returns: a refusal that hadn't come before.
+    /// - Returns: the refusal, if it is new.
     mutating func received(_ update: RunUpdate) -> RunRefusal? {
         if let refusal = update.refusal { return add(refusal) }
         if let summary = update.summary {
@@ -46,8 +46,8 @@ struct RunAccount: Equatable {
         return nil
     }
 
-    /// Something was refused without asking a proxy.
-    /// - Returns: it, if it hadn't been before.
+    /// Adds a refusal made without a proxy.
+    /// - Returns: the refusal, if it is new.
     mutating func refusedHere(_ refusal: RunRefusal) -> RunRefusal? {
         if let place = refused.firstIndex(where: { $0.refusal.kind == refusal.kind }) {
             refused[place].count += 1
@@ -62,7 +62,7 @@ struct RunAccount: Equatable {
         return refusal
     }
 
-    /// So many more were, and not kept.
+    /// Counts further refusals that were not listed.
     mutating func refusedHere(unlisted count: Int) { unlistedHere += count }
 
     private mutating func add(_ refusal: RunRefusal) -> RunRefusal? {

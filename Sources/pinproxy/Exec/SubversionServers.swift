@@ -8,7 +8,7 @@ extension ClientEnvironment {
     }
 }
 
-/// Subversion takes a proxy from files alone: the system's has it, and the user's counts more.
+/// Subversion takes a proxy from files alone: the system's has it, and the user's has precedence.
 ///
 /// The format is that of <https://svnbook.red-bean.com/en/1.8/svn.advanced.confarea.html>: sections may come twice.
 enum SubversionServers {
@@ -27,7 +27,7 @@ enum SubversionServers {
         return AddedSettings(path: path, lines: lines.map { $0 + "\n" }.joined())
     }
 
-    /// What isn't text of a line, or refers to other lines, can't be said there.
+    /// A value with a line break or a reference to another value can't be written there.
     private static func isText(_ value: String) -> Bool {
         !value.isEmpty && value.first?.isWhitespace == false && value.last?.isWhitespace == false
             && !value.contains("%(") && !value.unicodeScalars.contains { $0.properties.generalCategory == .control }

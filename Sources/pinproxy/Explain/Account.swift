@@ -12,9 +12,9 @@ struct Account {
     enum Ending {
         case denied
         case notAdmitted(Rehearsal.Answer)
-        /// By a connection.
+        /// Decided by a connection.
         case tried(Rehearsal.Ending)
-        /// By a chain on disk; nil if the action checks no chain.
+        /// Decided by a chain on disk; nil if the action checks no chain.
         case given(Explanation?, file: String)
         /// Neither was requested.
         case untried
@@ -31,7 +31,7 @@ struct Account {
     /// The file of the chain; nil: the host's chain.
     let file: String?
     let connection: Rehearsal.Connection?
-    /// Of a refused origin.
+    /// The contact with a refused origin.
     let contact: OriginContact?
     let explanation: Explanation?
     /// The answer to a client; nil if the host is allowed.

@@ -6,14 +6,14 @@ internal import PinproxySerialization
 internal import PinproxySession
 internal import PinproxyTLS
 
-/// What the cache would do with a request, by the rules, and by what a running proxy has stored.
+/// The cache's decision about a request, by the rules and a running proxy's stored responses.
 struct CacheAccount {
     private let method: PinproxyHTTPWire.Method
     private let methodName: String
     private let ruling: CacheRuling
     /// Nil: unknown.
     private let user: UInt32?
-    /// A client was described.
+    /// Whether options describe the client.
     private let isOfClient: Bool
     private let now: UnixTime
     /// Nil: the running proxy wasn't asked.
@@ -54,7 +54,7 @@ struct CacheAccount {
 
     private var mayBeStored: Bool { refusal == nil && method == .get }
 
-    /// What would happen.
+    /// The decision, as text.
     private var verdict: String {
         if let refusal { return "neither stored nor served: \(refusal)" }
         let store = terms?.cache.rules.store.rawValue ?? ""
@@ -68,7 +68,7 @@ struct CacheAccount {
         }
     }
 
-    /// What else decides, or should be known.
+    /// Further remarks on the decision.
     private var remarks: [String] {
         guard refusal == nil, method == .get || method == .head, let terms else { return [] }
         var remarks: [String] = []
@@ -87,7 +87,7 @@ struct CacheAccount {
         return remarks
     }
 
-    /// Those that the client may get; nil: the running proxy wasn't asked.
+    /// Responses that the client may get; nil: the running proxy wasn't asked.
     private var responses: [StoredResponseReport]? {
         guard method == .get || method == .head else { return nil }
         return live?.responses.filter { !isOfClient || $0.owner == .everybody || $0.user == user }
@@ -115,7 +115,7 @@ struct CacheAccount {
         let shared: Bool?
         /// The response may be stored.
         let stored: Bool
-        /// Why not.
+        /// Why the response may not be stored.
         let reason: String?
         let remarks: [String]
         /// Left out: the running proxy wasn't asked.
@@ -130,12 +130,12 @@ struct CacheAccount {
 }
 
 extension ExchangeRules {
-    /// The proxy's own.
+    /// Whether the proxy adds credentials.
     fileprivate var sendsCredentials: Bool { edits.changes("Authorization") || session.credentials != nil }
 }
 
 extension ConfigurationOptions {
-    /// What a running proxy has stored for a URL.
+    /// Asks a running proxy for its stored responses for a URL.
     func storedResponses(for url: RequestURL) throws -> StoredResponses {
         try RunningProxy.require(try stateFiles()).ask(.get, CacheArgument.target(ofResponsesFor: url))
     }

@@ -3,7 +3,7 @@ internal import PinproxySecurity
 internal import PinproxySerialization
 internal import PinproxySession
 
-/// How an exchange would be made by the session rules in force: what is written, in words.
+/// The session rules for an exchange, in words.
 struct ExpectedExchange {
     private let rules: SessionRules
     private let written: Set<String>
@@ -18,7 +18,7 @@ struct ExpectedExchange {
         guard !facts.isEmpty else { return nil }
     }
 
-    /// Where the request would go if it were made with `http://`; nil: where it says.
+    /// The destination of the request with `http://`; nil: its own URL.
     var base: String? {
         rules.baseURL?.url(of: Array((path ?? "").utf8)[...]).map { String(decoding: $0, as: UTF8.self) }
     }
@@ -107,7 +107,7 @@ struct ExpectedExchange {
     }
 }
 
-/// What a response must be by the rules in force.
+/// The requirements for a response, by the rules in force.
 struct ExpectedResponse {
     private let rules: ResponseRules
     private let judge: ResponseJudge

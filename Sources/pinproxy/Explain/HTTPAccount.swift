@@ -5,7 +5,7 @@ extension Rehearsal.HTTPChoice {
     /// An origin that chooses none speaks HTTP/1.1.
     var spoken: HTTPProtocol { chosen ?? .http1 }
 
-    /// What the origin was offered, and what it chose, in human-readable form.
+    /// The offered protocols and the origin's choice, in human-readable form.
     var account: String {
         let offer = offered.map(\.rawValue).joined(separator: " and ")
         guard let chosen else { return "\(spoken): the host chose nothing by ALPN; it was offered \(offer)" }

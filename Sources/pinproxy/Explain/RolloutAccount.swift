@@ -10,7 +10,7 @@ struct RolloutAccount {
     private let record: PinHistory.EntryRecord?
     private let now: UnixTime
 
-    /// Nil without an entry that says so.
+    /// Nil without an entry with a rollout.
     init?(_ entry: HostEntry?, in snapshot: Snapshot, at now: UnixTime) {
         guard let entry, let rollout = entry.policy.rollout else { return nil }
         self.rollout = rollout
@@ -29,10 +29,10 @@ struct RolloutAccount {
         let state: String
         let text: String
         let enforcedSince: String?
-        /// Of the connections in a row that met a pin, with `enforce_after`.
+        /// Consecutive connections that matched a pin, with `enforce_after`.
         let matches: Int?
         let matchedDays: Int64?
-        /// Of this machine, with `stage`.
+        /// The place of this machine, with `stage`.
         let place: Int?
     }
 

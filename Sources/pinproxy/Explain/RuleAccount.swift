@@ -104,7 +104,7 @@ struct RuleAccount {
 
     // MARK: For people
 
-    /// What decides about the request; nil where none was asked about.
+    /// The request and its deciding rule; nil without a request.
     var decidingLine: String? {
         guard let request else { return nil }
         return "\(request.method) \(request.path.printable): \(deciding)"

@@ -8,9 +8,9 @@ internal import PinproxySession
 struct SentRequest {
     enum Content {
         case own
-        /// What the parameters become, where the client sends no body.
+        /// The body from the parameters, where the client sends none.
         case parameters([UInt8], contentType: String)
-        /// A form in parts of so many bytes.
+        /// A form in parts, of this length in bytes.
         case form(length: Int)
     }
 

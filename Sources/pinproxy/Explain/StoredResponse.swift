@@ -92,7 +92,7 @@ extension StoredResponse {
         let status: Int
         let fields: [(name: String, value: [UInt8])]
 
-        /// Another head may follow it instead of a body.
+        /// Whether another head may follow it instead of a body.
         var precedesAnother: Bool {
             switch status {
             case 100..<200, 300..<400, 401, 407: true

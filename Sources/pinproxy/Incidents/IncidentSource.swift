@@ -6,7 +6,7 @@ internal import PinproxyRecords
 internal import PinproxySecurity
 internal import PinproxyTLS
 
-/// Where incidents are: a running proxy, or the files that one has left.
+/// The source of incidents: a running proxy, or its files.
 struct IncidentSource {
     private let files: StateFiles
     private let proxy: RunningProxy?

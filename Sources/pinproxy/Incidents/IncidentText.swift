@@ -17,7 +17,7 @@ struct IncidentAccount: Encodable {
     }
 }
 
-/// What `pinproxy incidents` says to people. Texts of certificates are escaped: an attacker may have written them.
+/// The text output of `pinproxy incidents`. Texts of certificates are escaped: an attacker may have written them.
 enum IncidentText {
     static func list(_ list: IncidentList, at now: UnixTime) -> String {
         guard !list.incidents.isEmpty else { return "no incident is known" }

@@ -9,7 +9,7 @@ internal import PinproxyTLS
 struct IncidentsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "incidents",
-        abstract: "What was refused for a certificate or pin: from where, for whom, and what differs.",
+        abstract: "Show refused certificates and pins: where, for whom, and how they differ.",
         discussion: """
             An incident is a chain that a host presented and that the policy refused, or only reported \
             (enforcement: report). It stays open, on the status page and in the metrics, until somebody acknowledges \
@@ -64,7 +64,7 @@ struct IncidentsListCommand: ParsableCommand {
 
 struct IncidentsShowCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "show", abstract: "Show all of an incident, and what differs from the chain that matched last.",
+        commandName: "show", abstract: "Show an incident in full, and how it differs from the last matching chain.",
         discussion: """
             --json prints one object: incident, as list has it, with chain (PEM, the leaf first), timestamps and \
             ocsp_response (Base64); comparison, with kind (same-chain, other-cause, unproven, renewal, rotation, \

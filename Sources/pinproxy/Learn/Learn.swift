@@ -65,7 +65,7 @@ struct Learn: ParsableCommand {
                         ? "forgotten\(stop && wasLearning ? ", and learning has ended" : "")"
                         : "learning has ended; pinproxy learn prints what was learned")
             } else if proxy.isRunning {
-                // To have what it has seen by now written.
+                // Makes the proxy write what it has seen so far.
                 try proxy.obey(LearnOrder(), now: Clock.now)
             }
             try show(proxy.history(), snapshot)
@@ -113,7 +113,7 @@ struct Learn: ParsableCommand {
             return Standard.error(
                 history.hosts.isEmpty
                     ? "nothing has been recorded; see pinproxy learn --help"
-                    : "\(Count(history.hosts.count, "host")) recorded; the pin file lacks nothing")
+                    : "\(Count(history.hosts.count, "host")) recorded; the pin file is complete")
         }
         // Each entry stays in the file that has it; new ones go into the main one.
         for file in snapshot.files.dropFirst() {
@@ -156,8 +156,8 @@ struct LearningProxy {
         chains = ChainRecorder.file(in: directory)
     }
 
-    /// Has the proxy do so, and waits until it has. Of one that isn't running, what it has left is changed.
-    /// - Returns: until when it learned before, if it did.
+    /// Gives the proxy the order, and waits for it. If no proxy is running, changes its files.
+    /// - Returns: the previous end of learning, if it was learning.
     @discardableResult
     func obey(_ order: LearnOrder, now: UnixTime) throws -> UnixTime? {
         if let proxy {

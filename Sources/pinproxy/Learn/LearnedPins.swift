@@ -2,7 +2,7 @@ internal import PinproxyConfiguration
 internal import PinproxySecurity
 internal import PinproxyTLS
 
-/// What the recorded chains say that the pin file lacks: shown to a person as a diff, who decides.
+/// Suggests changes of the pin file from recorded chains, as a diff for a person to decide on.
 ///
 /// - A host without an entry gets one: its leaf's key and, as the backup, its issuer's, with
 ///   `enforcement: report` to begin with.
@@ -18,7 +18,7 @@ struct LearnedPins {
 
     private(set) var entries: [PinEntryText] = []
     private(set) var additions: [Addition] = []
-    /// What there is no place for in the pin file, and why.
+    /// Chains without a place in the pin file, with the reason.
     private(set) var remarks: [String] = []
 
     init(_ history: ChainHistory, snapshot: Snapshot) {
@@ -65,7 +65,7 @@ struct LearnedPins {
         }
         if let wildcard {
             lines.append(
-                "decides in place of \(wildcard.pattern) (line \(wildcard.line)), whose other keys stand here too")
+                "decides in place of \(wildcard.pattern) (line \(wildcard.line)), with its other keys copied")
         }
         entries.append(
             PinEntryText(

@@ -46,7 +46,7 @@ struct PinFileLines {
         guard lines.indices.contains(line) else { return }
         let indent = lines[line].prefix { $0 == " " }.count
         let comment =
-            ["# The pins of \(addition.entry.pattern) lack what was seen; they can't be added by lines:"]
+            ["# The pins of \(addition.entry.pattern) don't include the recorded keys, which can't be added as lines:"]
             + addition.pins.map { "#   - \($0.pin)   # \($0.remark)" }
         text.apply(.init(at: line, inserting: comment.map { indented($0, by: indent) }))
     }

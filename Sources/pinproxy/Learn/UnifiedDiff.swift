@@ -72,7 +72,7 @@ struct EditedLines {
             while position < line {
                 let isLast = position == lines.count - 1 && !endsWithBreak
                 if isLast, edits.contains(where: { $0.line == lines.count && !$0.lines.isEmpty }) {
-                    // What is put after it takes a line break that it lacks.
+                    // The text added after it needs the line break that it lacks.
                     put("-", lines[position], isLast: true)
                     put("+", lines[position])
                 } else {

@@ -4,7 +4,7 @@ internal import PinproxySerialization
 internal import PinproxySession
 internal import PinproxyTLS
 
-/// What deserves to be known of the responses that an entry stores.
+/// Findings about the responses that an entry stores.
 enum LintCache {
     static func findings(_ entry: HostEntry, at now: UnixTime) -> [LintFinding] {
         guard entry.action == .intercept, let layers = entry.rules, layers.stores else { return [] }

@@ -43,7 +43,7 @@ struct LintChains {
         return Findings(findings: Self.findings(of: tries), wildcards: wildcards)
     }
 
-    /// What connections say that were made by the entries.
+    /// Findings from connections made by the entries.
     /// - Parameter tries: without an ending where there was no time for it.
     static func findings(
         of tries: [(entry: HostEntry, host: Rehearsal.Host, ending: Rehearsal.Ending?)]
@@ -187,7 +187,7 @@ struct LintChains {
                         + "does not allow it to match",
                     fix: "write position: any, or the pin of the intended certificate")
             case .absent:
-                // Where none is met that has been said, and is no matter of one pin.
+                // A chain without any match is reported elsewhere.
                 guard isMet else { return nil }
                 return LintFinding(
                     .pinNotInChain, .note, of: entry, "\(pin) matches nothing in the chain that the host presents now",
@@ -198,7 +198,7 @@ struct LintChains {
 }
 
 extension HostPattern {
-    /// Of one host: where it is asked, if nobody has visited it at another port.
+    /// The host to connect to, if no visited port is known; nil: a pattern of several hosts.
     var usualHost: Rehearsal.Host? {
         scope == .exact ? try? Rehearsal.Host(name: name, port: port ?? 443) : nil
     }

@@ -90,7 +90,7 @@ struct LintEntries {
             if end.subject == .revocationList {
                 return LintFinding(
                     .crlExpires, at: end.place, entry: end.entry, (end.entry.map { "\($0): " } ?? "") + message,
-                    fix: "fetch the issuer's current CRL into \(end.name ?? "the file"); the proxy reads it by itself")
+                    fix: "fetch the issuer's current CRL into \(end.name ?? "the file"); it is reloaded automatically")
             }
             if end.subject.isOwn {
                 return LintFinding(

@@ -1,8 +1,8 @@
 internal import PinproxyConfiguration
 
-/// What `pinproxy lint` says about one line of the configuration.
+/// A finding of `pinproxy lint` about one line of the configuration.
 struct LintFinding: Hashable {
-    /// What is looked for; the names are stable.
+    /// The checks; their names are stable.
     enum Rule: String, CaseIterable {
         case insecure
         case configuration
@@ -35,7 +35,7 @@ struct LintFinding: Hashable {
     }
 
     enum Severity: String {
-        /// Will hurt.
+        /// A problem, now or later.
         case warning
         /// Worth knowing; may be intended.
         case note

@@ -5,13 +5,13 @@ internal import PinproxySerialization
 internal import PinproxySession
 internal import PinproxyTLS
 
-/// What the running proxy's counts say of the request and response rules (``RuleHistory``).
+/// Findings from the running proxy's counts of request and response rules (``RuleHistory``).
 struct LintRules {
     let snapshot: Snapshot
     let history: RuleHistory
     let now: UnixTime
 
-    /// How long a rule must have been counted before anything is said of its use: as long as pins.
+    /// How long a rule must have been counted before its use is reported: as long as pins.
     static let timeToApply = LintHistory.promotionTime
 
     func findings() -> [LintFinding] {
@@ -94,26 +94,26 @@ struct LintRules {
 }
 
 extension RuleLayer {
-    /// Of its keys about requests and responses.
+    /// The first of its keys about requests and responses.
     fileprivate var firstPlace: Place? {
         (Array(request.places.values) + Array(response.places.values)).min {
             ($0.line ?? 0, $0.column ?? 0) < ($1.line ?? 0, $1.column ?? 0)
         }
     }
 
-    /// It says so itself.
+    /// Whether its own `enforcement` is report.
     fileprivate var isReportOnly: Bool {
         response.places[.enforcement] != nil && response.values.enforcement == .report
     }
 }
 
-/// What the running proxy's counts say of the pins (``PinHistory``).
+/// Findings from the running proxy's counts of the pins (``PinHistory``).
 struct LintHistory {
     let snapshot: Snapshot
     let history: PinHistory
     let now: UnixTime
 
-    /// What a report-only entry needs to be enforced: so many connections in a row that met a pin, over
+    /// The evidence that a report-only entry is ready to enforce: consecutive connections that matched a pin, over
     /// so long a time. A week has seen each day of it, and most servers of a pool.
     static let promotionMatches = 100
     static let promotionTime: Int64 = 7 * 86_400
@@ -153,7 +153,7 @@ struct LintHistory {
     private func dated(_ entry: HostEntry) -> LintFinding? {
         guard case .from? = entry.policy.rollout else { return nil }
         return LintFinding(
-            .canBeEnforced, .note, of: entry, "\(rollout(of: entry, nil)): the date isn't needed any more",
+            .canBeEnforced, .note, of: entry, "\(rollout(of: entry, nil)): the date is no longer needed",
             fix: "write enforcement: enforce, and remove enforce_from")
     }
 

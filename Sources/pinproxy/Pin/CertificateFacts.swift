@@ -1,7 +1,7 @@
 internal import PinproxySecurity
 internal import PinproxyTLS
 
-/// What people and programs see of one certificate of a chain.
+/// The shown facts of one certificate of a chain.
 struct CertificateFacts: Encodable {
     /// 0 is the leaf.
     let depth: Int
@@ -48,7 +48,7 @@ struct CertificateFacts: Encodable {
         }
     }
 
-    /// Of the first certificates: a server may send hundreds.
+    /// Facts about the first certificates: a server may send hundreds.
     static func of(_ chain: PresentedChain, at now: UnixTime) -> [CertificateFacts] {
         chain.certificates.prefix(10).enumerated().map { depth, certificate in
             CertificateFacts(certificate, depth: depth, role: depth == 0 ? "leaf" : "sent", at: now)

@@ -8,7 +8,7 @@ internal import PinproxyTLS
 struct PinFindings {
     /// Why there is no entry to paste, in the proxy's words.
     private var problem: Rehearsal.Answer?
-    /// For standard error.
+    /// Warnings for standard error.
     private(set) var warnings: [String] = []
 
     private let host: Rehearsal.Host?
@@ -16,7 +16,7 @@ struct PinFindings {
     private let file: String?
     private let isVerified: Bool
     private var connection: Rehearsal.Connection?
-    /// Of a refused origin.
+    /// The contact with a refused origin.
     private var contact: OriginContact?
     private var chain: [CertificateFacts] = []
     private var pattern: String?
@@ -179,7 +179,7 @@ struct PinFindings {
 struct PinEntryText {
     struct Line: Encodable {
         let pin: String
-        /// What it pins.
+        /// The remark on what it pins.
         let remark: String
     }
 

@@ -3,7 +3,7 @@ internal import PinproxyConfiguration
 internal import PinproxySecurity
 internal import PinproxyTLS
 
-/// What differs between two bundles, by the entries that a machine makes of them.
+/// The differences of two bundles, by the resulting entries.
 struct BundleChanges: Encodable {
     struct Side: Encodable {
         let version: Int
@@ -69,9 +69,9 @@ struct BundleChanges: Encodable {
 
     let old: Side
     let new: Side
-    /// Of the bundle itself: version, audience, expiry, what machines may do, the note.
+    /// Changes of the bundle itself: version, audience, expiry, what machines may do, the note.
     let bundle: [TraitChange]
-    /// Of hosts that have no entry.
+    /// Changes for hosts without an entry.
     let defaults: [TraitChange]
     let added: [Entry]
     let removed: [Entry]

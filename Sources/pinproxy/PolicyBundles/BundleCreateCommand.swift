@@ -87,7 +87,7 @@ struct BundleCreateCommand: ParsableCommand {
 
 struct BundleTimestampCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "timestamp", abstract: "Say that the bundle in the file is the current one, for some time.",
+        commandName: "timestamp", abstract: "Mark the bundle in the file as the current one, for a limited time.",
         discussion: """
             Machines refuse a bundle whose timestamp has expired, so an old bundle can't be served forever. \
             Make a new timestamp well before, e.g. each day for a week, and after each change of the bundle.

@@ -11,7 +11,7 @@ struct BundlePath: ParsableArguments {
 
     func read() throws -> BundleDocument { try Self.read(file) }
 
-    /// The same; empty where there is no file yet.
+    /// Reads the document; empty if there is no file yet.
     func readIfPresent() throws -> BundleDocument {
         access(file, F_OK) != 0 && errno == ENOENT ? BundleDocument() : try read()
     }

@@ -9,7 +9,7 @@ internal import PinproxyTLS
 
 struct BundleRehearseCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "rehearse", abstract: "Say which hosts a bundle would refuse on this machine.",
+        commandName: "rehearse", abstract: "Show which hosts a bundle would refuse on this machine.",
         discussion: """
             Verifies the bundle as this machine would (policy in pinproxy.yaml, and what it has accepted before), \
             reads it together with the machine's own pin file, and connects to hosts as pinproxy explain does: to the \
@@ -59,7 +59,7 @@ struct BundleRehearseCommand: ParsableCommand {
         guard let settings = current.policy else {
             throw CommandFailure(
                 code: CommandFailure.configuration,
-                message: "\(current.files[0]): this machine takes no bundle: policy isn't written there")
+                message: "\(current.files[0]): this machine uses no bundle: policy isn't set there")
         }
         options.remarkChanges(since: current)
         let now = Clock.now
@@ -104,7 +104,7 @@ struct BundleRehearseCommand: ParsableCommand {
         }
     }
 
-    /// What this machine makes of it.
+    /// The resulting configuration of this machine.
     private func snapshot(with bundle: PolicyBundle, in current: Snapshot) throws -> Snapshot {
         do throws(ConfigurationProblems) {
             return try Snapshot.load(
@@ -126,7 +126,7 @@ struct BundleRehearseCommand: ParsableCommand {
 
     // MARK: Lint
 
-    /// What is said of the bundle's lines; what would be refused is said by the host.
+    /// Findings about the bundle's lines; refusals are reported by host.
     private func lint(_ new: Snapshot, _ hosts: [RehearsedHost], _ now: UnixTime) -> [LintFinding] {
         let tries = hosts.compactMap { host in
             host.trial.ending.flatMap { ending in host.trial.entry.map { ($0, host.trial.host, ending) } }

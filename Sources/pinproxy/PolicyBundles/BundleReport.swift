@@ -2,7 +2,7 @@ internal import PinproxyBundles
 internal import PinproxySecurity
 internal import PinproxyTLS
 
-/// What a bundle's file says, for people and programs.
+/// The contents of a bundle's file, for people and programs.
 struct BundleReport: Encodable {
     struct Keys: Encodable {
         let keys: [String]
@@ -38,7 +38,7 @@ struct BundleReport: Encodable {
         let root: Keys
         let bundle: Keys
         let timestamp: Keys
-        /// By its own keys.
+        /// The signatures by its own keys.
         let signatures: Signatures
         /// By the keys of the root before it; nil: it is the first in the file.
         let formerSignatures: Signatures?
@@ -68,7 +68,7 @@ struct BundleReport: Encodable {
         /// Empty: all machines.
         let groups: [String]
         let local: String
-        /// Of 100 machines; nil: all.
+        /// The percentage of machines; nil: all.
         let stage: Int?
         let note: String?
         let sha256: String

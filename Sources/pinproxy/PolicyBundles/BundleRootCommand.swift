@@ -3,7 +3,7 @@ internal import PinproxyBundles
 
 struct BundleRootCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "root", abstract: "Add a root, which says which keys have which role.",
+        commandName: "root", abstract: "Add a root, which assigns keys to roles.",
         discussion: """
             The first root needs all three roles. A later one keeps what isn't given; it is signed by the root keys of \
             the root before it, and by its own (pinproxy bundle sign --role root). Keys are written as pinproxy bundle \
@@ -34,7 +34,7 @@ struct BundleRootCommand: ParsableCommand {
 
     func run() throws {
         var document = try path.readIfPresent()
-        // Nobody has signed it yet: this one replaces it.
+        // It has no signature yet: this one replaces it.
         if document.roots.last?.signatures.isEmpty == true { document.roots.removeLast() }
         let former: BundleRoot?
         do throws(BundleError) { former = try document.lastRoot() } catch { throw BundlePath.failure(path.file, error) }

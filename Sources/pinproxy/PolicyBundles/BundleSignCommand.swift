@@ -56,7 +56,7 @@ struct BundleSignCommand: ParsableCommand {
         } catch {
             throw BundlePath.failure(path.file, error)
         }
-        // What is unreadable is not signed.
+        // An unreadable part is not signed.
         let summary = try document.summary(of: role, in: path.file)
         try path.write(document)
         Standard.output(summary)
@@ -90,7 +90,7 @@ extension BundleDocument {
         }
     }
 
-    /// What a role's part is, and how far it is signed.
+    /// Describes a role's part and its signatures.
     func summary(of role: BundleRole, in file: String) throws -> String {
         do throws(BundleError) {
             let report = try BundleReport(self)

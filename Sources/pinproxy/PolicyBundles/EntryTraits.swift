@@ -4,7 +4,7 @@ internal import PinproxySerialization
 internal import PinproxySession
 internal import PinproxyTLS
 
-/// What an entry asks for, as comparable text.
+/// The settings of an entry, as comparable text.
 struct EntryTraits {
     /// By the key of the pin file that says it. Left out is what has no effect with the action, and what holds where
     /// nothing is written.
@@ -23,7 +23,7 @@ struct EntryTraits {
         if let rules = entry.rules { shape(rules.entry) }
     }
 
-    /// Of hosts that have no entry.
+    /// The traits of hosts without an entry.
     init(defaults policy: PolicyFiles) {
         values["action"] = policy.defaultAction.rawValue
         require(policy.defaultPolicy.requirements)

@@ -27,12 +27,12 @@ enum PolicyCollection {
         try printed { () throws(ConfigurationProblems) in
             if !objections.isEmpty { throw ConfigurationProblems(objections) }
         }
-        // What a machine will read is read here: the files may have changed since.
+        // Reads the collected bytes, as a machine will: the files may have changed since.
         _ = try load(files, from: pinFile)
         return files
     }
 
-    /// What a machine makes of the files of a bundle.
+    /// Loads the files of a bundle as a machine does.
     /// - Parameter name: the bundle's or pin file's, in human-readable form.
     static func load(_ files: [BundleFile], from name: String) throws -> PolicyFiles {
         try printed(of: name) { () throws(ConfigurationProblems) in try PolicyFiles.load(files) }

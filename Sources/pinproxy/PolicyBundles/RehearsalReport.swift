@@ -3,7 +3,7 @@ internal import PinproxyClients
 internal import PinproxyConfiguration
 internal import PinproxySecurity
 
-/// What a bundle would do to this machine, for people and programs.
+/// The effects of a bundle on this machine, for people and programs.
 struct RehearsalReport: Encodable {
     struct Entry: Encodable {
         let pattern: String
@@ -17,7 +17,7 @@ struct RehearsalReport: Encodable {
         let cause: String
         /// Nil: the defaults decide.
         let entry: Entry?
-        /// What is in force accepts it; nil: that isn't known.
+        /// Whether the policy in force accepts it; nil: unknown.
         let isNew: Bool?
 
         private enum CodingKeys: String, CodingKey { case host, port, cause, entry, isNew = "new" }
@@ -46,7 +46,7 @@ struct RehearsalReport: Encodable {
     let sha256: String
     /// Its signatures, versions and dates were verified.
     let verified: Bool
-    /// How many hosts were asked.
+    /// The number of hosts that were tried.
     let hosts: Int
     let refused: [Refused]
     let unreachable: [Unknown]

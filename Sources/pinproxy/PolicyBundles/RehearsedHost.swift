@@ -4,7 +4,7 @@ internal import PinproxySecurity
 internal import PinproxySession
 internal import PinproxyTLS
 
-/// What a policy says of a host, asked live.
+/// A policy's decision about a host, over a live connection.
 struct HostTrial {
     enum Outcome {
         case accepted
@@ -66,7 +66,7 @@ struct RehearsedHost {
     let trial: HostTrial
     let verdict: Verdict
 
-    /// What is refused, or fails in TLS, is asked again by what is in force.
+    /// Hosts that are refused, or fail in TLS, are tried again with the policy in force.
     static func rehearse(
         _ hosts: [Rehearsal.Host], under new: Snapshot, beside current: Snapshot, at now: UnixTime,
         within limit: Duration

@@ -10,7 +10,7 @@ internal import PinproxyTLS
 /// seen and an entry decides about; hosts that entries name; other hosts that were seen.
 struct RehearsedHosts {
     let hosts: [Rehearsal.Host]
-    /// How many there was no room for.
+    /// The number of hosts beyond the limit.
     let leftOut: Int
 
     /// - Parameters:

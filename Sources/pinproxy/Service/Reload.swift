@@ -5,7 +5,7 @@ internal import PinproxyHTTPWire
 struct Reload: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "reload", _superCommandName: Pinproxy.name,
-        abstract: "Make the running proxy read its files again.",
+        abstract: "Reload the running proxy's configuration.",
         discussion: """
             The proxy reads the files that it was started with, and this prints which. If they are wrong it \
             keeps the configuration that it has, and the problems are printed here as check would; the exit \

@@ -15,11 +15,11 @@ struct Run: ParsableCommand {
             Creates its local authority on the first start. The log goes to standard error: text on a \
             terminal, JSON lines otherwise; as a systemd service it goes to the journal, with a field for each value.
 
-            If the configuration is refused at a start, the one that was last in force is used, from a copy in the \
-            state directory; see --no-fallback.
+            If the configuration is invalid at a start, the proxy uses its copy of the last valid one, in the state \
+            directory; see --no-fallback.
 
-            SIGHUP makes it read its files again (pinproxy reload does that, and says how it went). \
-            SIGTERM or Ctrl-C stops it once the exchanges in flight are done; a second one stops it at once.
+            SIGHUP reloads the configuration; pinproxy reload does too, and reports the result. SIGTERM or Ctrl-C \
+            stops the proxy once the exchanges in flight are done; a second one stops it at once.
 
             Examples:
               pinproxy run
@@ -33,7 +33,7 @@ struct Run: ParsableCommand {
             "Hand over to the next proxy at a stop.",
             discussion: """
                 For a service manager: the process that it starts runs the proxy as its child. When stopped, it ends \
-                at once, so that the next proxy serves new clients, while this one finishes what is in flight \
+                at once, so that the next proxy serves new clients, while this one finishes its exchanges \
                 (timeouts.handover).
                 """))
     var handover = false
@@ -41,11 +41,11 @@ struct Run: ParsableCommand {
     @Flag(
         name: .customLong("no-fallback"),
         help: ArgumentHelp(
-            "Never start with the configuration that was last in force.",
+            "Never start with the last valid configuration.",
             discussion: """
-                Without it, the proxy keeps a copy of each configuration that comes into force. A start at which the \
-                configuration is refused uses the copy, and says so (config.fallback). With it, nothing is kept, and \
-                such a start fails.
+                By default, the proxy keeps a copy of each configuration that it applies. If the configuration is \
+                invalid at a start, the proxy uses the copy and logs config.fallback. With this flag, it keeps no \
+                copy, and such a start fails.
                 """))
     var forbidsFallback = false
 
@@ -69,8 +69,8 @@ struct Run: ParsableCommand {
         let journal = SystemJournal.send
         if snapshot.log.format == .journald, journal == nil {
             throw CommandFailure(
-                "log.format is journald in \(file), but there is no journal (/run/systemd/journal/socket) or no "
-                    + "libsystemd: write auto"
+                "log.format is journald in \(file), but the journal (/run/systemd/journal/socket) or libsystemd is "
+                    + "missing; write auto"
             )
         }
         let output: LogOutput
@@ -124,7 +124,7 @@ struct Run: ParsableCommand {
     /// Time for a proxy to hand over after its main process was killed.
     private static let handoverPatience = Duration.seconds(5)
 
-    /// What the next start would meet again is a fault of the configuration, and no reason to try it.
+    /// Errors that would recur at the next start have the exit code of configuration errors, so that none is tried.
     static func code(of error: any Error) -> Int32 {
         let isOfConfiguration = error is MissingSocket || (error as? AuthorityError)?.isOfConfiguration == true
         return isOfConfiguration ? CommandFailure.configuration : 1

@@ -18,7 +18,7 @@ enum ServiceNotifier {
     /// Feeds the watchdog, and says for `systemctl status` what the proxy does.
     static func alive(_ status: String) { tell("WATCHDOG=1\nSTATUS=\(status)") }
 
-    /// How often the watchdog wants to be fed: three times within the time that the unit allows; nil: not at all.
+    /// The interval of watchdog notifications: a third of the unit's WatchdogSec; nil: none.
     static var watchdogNanoseconds: UInt64? {
         var microseconds: UInt64 = 0
         guard let library = SystemdLibrary.ofService, library.watchdogEnabled(0, &microseconds) > 0, microseconds > 0
@@ -40,7 +40,7 @@ enum ServiceNotifier {
         if getenv("LISTEN_FDS") != nil { setenv("LISTEN_PID", "\(getpid())", 1) }
     }
 
-    /// Closes what systemd has handed over, which another process has by now.
+    /// Closes the sockets that systemd has passed, which another process has now.
     static func closeSockets() {
         let count = SystemdLibrary.ofService?.listenFDs(1) ?? 0
         for descriptor in 0..<max(count, 0) { close(SD_LISTEN_FDS_START + descriptor) }

@@ -69,7 +69,7 @@ struct Status: ParsableCommand {
         if !report.running { throw CommandFailure(code: 1) }
     }
 
-    /// What comes before each report of those that are shown again.
+    /// The text before each repeated report.
     private static var screen: String { Terminal.isInteractive ? Terminal.cleared : "" }
 
     private static func report(_ files: StateFiles) throws -> StatusReport {
@@ -258,7 +258,7 @@ extension StatusReport {
         return ["in the last hour: \(hour.requests) requests, \(hour.refused) of them refused"] + failures
     }
 
-    /// Of each list, to people: the others are in --json.
+    /// Most lines of each list in text; --json has all.
     private static let shown = 10
 
     private static func list<Element>(_ all: [Element], atMost limit: Int, _ line: (Element) -> String) -> [String] {

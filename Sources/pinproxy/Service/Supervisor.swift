@@ -7,7 +7,7 @@ internal import PinproxyEventLoop
 /// A service manager starts the next proxy as soon as the main process has ended. Told to stop, this one has the proxy
 /// hand over, which takes milliseconds, and ends. The proxy finishes what is in flight without it.
 struct Supervisor {
-    /// What the proxy gets to hand over, or to end after a signal that asks for a core file.
+    /// The time limit to hand over, or to end after a signal that asks for a core file.
     private static let patienceSeconds = 10
     private static let awaited = [SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGABRT, SIGQUIT]
 
@@ -57,7 +57,7 @@ struct Supervisor {
             case SIGINT, SIGTERM: return handOver()
             case let signal where signal > 0:
                 kill(proxy, signal)
-                // One that stands still takes no signal but this.
+                // A stopped process handles no other signal.
                 kill(proxy, SIGCONT)
                 return end()
             default: continue

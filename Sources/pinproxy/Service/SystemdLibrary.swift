@@ -7,7 +7,7 @@ enum SystemdLibrary {
     /// Nil if it isn't installed.
     static let functions = OptionalLibrary.load(SHIM_SYSTEMD_FILE, shim_systemd(), shim_systemd_load)
 
-    /// For a process that systemd has started as a service; nil for others: there is nobody to tell.
+    /// The library for a process that systemd has started as a service; nil for others.
     static let ofService: shim_systemd? = {
         guard let name = variables.first(where: { getenv($0) != nil }) else { return nil }
         if functions == nil {
@@ -18,6 +18,6 @@ enum SystemdLibrary {
         return functions
     }()
 
-    /// Those that systemd sets for what it wants to hear, or has handed over (systemd.exec(5)).
+    /// Variables that systemd sets for notifications and passed sockets (systemd.exec(5)).
     private static let variables = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "LISTEN_FDS"]
 }

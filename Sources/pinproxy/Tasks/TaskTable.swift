@@ -33,12 +33,12 @@ struct TaskTable {
         return lines.joined(separator: "\n")
     }
 
-    /// What is left out where there is no room, the first first. --json has all.
+    /// Columns to leave out, in this order, if the terminal is narrow. --json has all.
     private static let dispensable = ["PROTOCOLS", "CLIENT", "UP", "DOWN"]
     /// Columns that a request needs at least to show its host.
     private static let leastForRequest = 30
 
-    /// Which columns there is room for beside the request's.
+    /// The columns that fit beside the request's.
     private static func columns(of rows: [[String]], in width: Int) -> [Int] {
         var columns = Array(titles.indices)
         let widths = columns.map { column in rows.map { $0[column].count }.max() ?? 0 }

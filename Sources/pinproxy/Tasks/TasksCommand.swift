@@ -7,13 +7,13 @@ internal import PinproxySession
 struct TasksCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tasks",
-        abstract: "The exchanges in flight, and control over one.",
+        abstract: "List, suspend and cancel the exchanges in flight.",
         discussion: """
             A task is one request with its response, one tunnel, or one upgraded connection. Its number is unique for \
             the life of the proxy, and is in the log line of its exchange (task).
 
-            suspend stops reading on both sides of a task, and its time-outs: both peers see only a slow connection. \
-            resume lets it go on. cancel ends both sides, so that neither can mistake a part for the whole; a client \
+            suspend stops reading on both sides of a task, and its timeouts: both peers see only a slow connection. \
+            resume continues it. cancel ends both sides, so that neither can mistake a part for the whole; a client \
             that has received nothing of the response yet gets 403. The log says who gave the order.
 
             --json prints the tasks as the control socket gives them (docs/tasks.md).
@@ -45,7 +45,7 @@ struct TaskOptions: ParsableArguments {
 
 struct TasksListCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "List the tasks under way.",
+        commandName: "list", abstract: "List the tasks in flight.",
         discussion: """
             PROGRESS is the share of the response's body (until there is one, of the request's) if a head gave its \
             length; else what is being waited for. PROTOCOLS are the client's and the origin's, if known. On a narrow \
@@ -102,7 +102,7 @@ extension TaskCommand {
 
 struct TasksShowCommand: ParsableCommand, TaskCommand {
     static let configuration = CommandConfiguration(
-        commandName: "show", abstract: "Show all of one task.",
+        commandName: "show", abstract: "Show a task in full.",
         discussion: """
             A transaction is one attempt over one connection; a request that was retried has several. Times are from \
             the task's beginning, except name lookup, connect and TLS, which say how long each step took.
@@ -119,7 +119,7 @@ struct TasksShowCommand: ParsableCommand, TaskCommand {
 
 struct TasksSuspendCommand: ParsableCommand, TaskCommand {
     static let configuration = CommandConfiguration(
-        commandName: "suspend", abstract: "Stop reading on both sides of a task, and its time-outs.")
+        commandName: "suspend", abstract: "Stop reading on both sides of a task, and its timeouts.")
 
     @OptionGroup var options: TaskOptions
     @Argument(help: "The task's number.") var id: UInt64
@@ -128,7 +128,7 @@ struct TasksSuspendCommand: ParsableCommand, TaskCommand {
 }
 
 struct TasksResumeCommand: ParsableCommand, TaskCommand {
-    static let configuration = CommandConfiguration(commandName: "resume", abstract: "Let a suspended task go on.")
+    static let configuration = CommandConfiguration(commandName: "resume", abstract: "Continue a suspended task.")
 
     @OptionGroup var options: TaskOptions
     @Argument(help: "The task's number.") var id: UInt64
@@ -146,13 +146,13 @@ struct TasksCancelCommand: ParsableCommand, TaskCommand {
 }
 
 extension TaskSummary {
-    /// What client and origin speak, as far as that is known: `h2 > http/1.1`.
+    /// The protocols of client and origin, as far as known: `h2 > http/1.1`.
     var protocols: String {
         let origin = transactions.last.flatMap(\.networkProtocol).map { "> \($0)" }
         return [`protocol`, origin].compactMap(\.self).joined(separator: " ")
     }
 
-    /// What was asked, on one line fit for a terminal.
+    /// The request, on one line fit for a terminal.
     var request: String {
         let authority = host.isEmpty ? "" : "\(host.contains(":") ? "[\(host)]" : host):\(port)"
         return "\(method) \(authority)\(path)".printable

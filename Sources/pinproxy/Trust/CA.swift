@@ -55,7 +55,7 @@ extension CA {
 
     struct Show: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "show", abstract: "Describe the authority and say where its files are.")
+            commandName: "show", abstract: "Describe the authority and its files.")
 
         @OptionGroup var options: ConfigurationOptions
         @Flag(help: "Print the certificate itself instead, as PEM; during a rotation, all to be trusted.") var pem =
@@ -133,7 +133,7 @@ extension CA {
         }
 
         private func removeFromOthers() throws {
-            // Nil stands for every authority.
+            // Nil means every authority.
             let certificates: [Certificate?] = all ? [nil] : try options.authorities().trusted
             var removed: [String] = []
             for certificate in certificates {

@@ -2,7 +2,7 @@ import PinproxyHTTPWire
 
 @testable import PinproxyCaching
 
-/// A cache made of the module's rules, as plain as possible: what a session does with them, without I/O.
+/// A simple cache by the module's rules, as a session uses them, without I/O.
 struct RoomCache {
     private struct Entry {
         let path: String

@@ -153,7 +153,7 @@ struct CacheCommandTests {
     /// Targets with responses that aren't stored, and why.
     @Test(arguments: [
         ("field=Cache-Control:no-store", [String](), "the response said no-store"),
-        ("\(fresh)&field=Vary:*", [], "(Vary: *)"), ("", [], "said nothing of its freshness"),
+        ("\(fresh)&field=Vary:*", [], "(Vary: *)"), ("", [], "has no freshness information"),
         (fresh, ["-H", "Authorization: Bearer x"], "the request had credentials"),
         ("\(fresh)&field=Content-Type:text/event-stream", [], "it has no end"),
         ("\(fresh)&length=60000", [], "larger than a twentieth of the store"),

@@ -54,7 +54,7 @@ struct CacheFailureTests {
             let first = try await cache.get(target)
             let second = try await cache.get(target)
             #expect(second.body == first.body && second.cacheStatus?.contains("; hit") == true, "\(second)")
-            // The origin is asked for nobody in particular.
+            // The origin is asked for no particular client.
             _ = try await cache.origin.events.first("request", number: 2) { $0["target"] == "/a" }
             try await eventually("three exchanges") {
                 cache.proxy.events.all("exchange").filter { $0["path"]?.hasPrefix("/a") == true }.count == 3

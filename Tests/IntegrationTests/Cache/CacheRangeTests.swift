@@ -39,7 +39,7 @@ struct CacheRangeTests {
             let first = try await cache.get(steady, "-r", "0-3999")
             #expect(first.status == 206 && first.body.count == 4000)
             #expect(try await cache.get(steady, "-r", "1000-1999").cacheStatus?.contains("; hit") == true)
-            // What isn't there is asked for.
+            // The missing part is requested.
             let rest = try await cache.get(steady, "-r", "3000-9999")
             #expect(rest.cacheStatus?.contains("fwd=partial") == true)
             let whole = try await cache.get(steady)
@@ -50,7 +50,7 @@ struct CacheRangeTests {
         }
     }
 
-    /// Without a strong validator nothing tells that two parts belong together.
+    /// Without a strong validator two parts may not belong together.
     @Test(arguments: ["etag=W/%22x%22", "modified=Fri,%2001%20Jan%202010%2000:00:00%20GMT"])
     func partsOfPerhapsOthersAreNotStored(validator: String) async throws {
         try await withTestBed { bed in

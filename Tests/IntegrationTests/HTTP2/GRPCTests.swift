@@ -37,7 +37,7 @@ struct GRPCTests {
         #expect(outcome.status == "FAILED_PRECONDITION" && outcome.details == "nö, 100% not", "\(outcome)")
     }
 
-    /// The server learns of the deadline, and that nobody is waiting any more.
+    /// The server learns of the deadline and of the cancellation.
     @Test func deadlinesAndCancellationArrive() async throws {
         let origin = try #require(shared.origin)
         let late = try await shared.grpc("grpc.test", "deadline")[0]

@@ -58,7 +58,7 @@ struct HTTP2AttackTests {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(
                 bed, sections: ["proxy": ["workers: 1"], "timeouts": attack.timeouts, "limits": attack.limits])
-            // What is kept for connections of either kind is there.
+            // Objects kept for connections of either kind exist.
             for crossing in Crossing.allCases {
                 #expect(try await shared.curl(crossing, "/large/100000", "-o", "/dev/null").succeeded)
             }

@@ -10,7 +10,7 @@ struct HTTP2ExchangeTests {
         shared = try sharedBed()
     }
 
-    /// What a request was for the origin, and for the client.
+    /// Makes a request, and returns the views of the origin and of the client.
     private func exchange(
         _ crossing: Crossing, _ arguments: String..., path: String = "/echo"
     ) async throws -> (ReceivedRequest, Run) {

@@ -65,7 +65,7 @@ struct HTTP2ShownTests {
             #expect(text.output.contains("127.0.0.1:\(shared.originPort), h2, stream 1, a new connection"), "\(text)")
             let table = try await shared.tasks.pinproxy("tasks")
             #expect(table.output.contains("PROTOCOLS") && table.output.contains("  h2 > h2  "), "\(table)")
-            // And open connections are counted by what is spoken.
+            // And open connections are counted by protocol.
             let metrics = try await AdminClient(shared.proxy).ask("GET", "/metrics").body
             for sample in [
                 "pinproxy_client_connections_open{protocol=\"h2\"} 1",

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// How HTTP/2 connections end: by SIGTERM, by a handover, by a time-out.
+/// How HTTP/2 connections end: by SIGTERM, by a handover, by a timeout.
 @Suite(.timeLimit(.minutes(5)))
 struct HTTP2ShutdownTests {
     private static let launcher = ["/bin/sh", "-c", "exec \"$@\" --handover", "sh"]

@@ -4,7 +4,8 @@ import Testing
 /// `session.http`, `proxy.http` and `session.ping`.
 @Suite(.timeLimit(.minutes(5)))
 struct HTTP2VersionTests {
-    /// What the configuration allows on one side, the peer offers, and they speak then; nil: nothing.
+    /// The protocols that the configuration allows on one side, those that the peer offers, and the negotiated one;
+    /// nil: none.
     struct Case: Sendable, CustomTestStringConvertible {
         let allowed: String?
         let offered: String
@@ -123,7 +124,7 @@ struct HTTP2VersionTests {
             let shared = try await HTTP2Bed.prepare(bed, sections: ["timeouts": ["first_byte: 3s"]])
             let run = try await shared.curl(.h2ToH2, "/silent/request", "-i")
             #expect(run.output.contains("HTTP/2 504"), "\(run)")
-            // The PING for a silent connection is sent when the time-out expires.
+            // The PING for a silent connection is sent when the timeout expires.
             #expect(try #require(shared.origin).events.all("ping").count <= 1)
         }
     }

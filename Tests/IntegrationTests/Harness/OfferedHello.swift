@@ -1,4 +1,4 @@
-/// A ClientHello written by the test itself: what no TLS library of today would send any more.
+/// A ClientHello written by the test itself, as no current TLS library would send it.
 struct OfferedHello: Sendable {
     /// The version field, the newest that a client without `supported_versions` speaks.
     var version: UInt16 = 0x0303

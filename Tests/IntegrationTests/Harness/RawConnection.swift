@@ -95,7 +95,7 @@ final class RawConnection: Sendable {
         }
     }
 
-    /// Resets the connection at once. Nothing can be sent or received any more.
+    /// Resets the connection at once. Nothing can be sent or received afterwards.
     func vanish() async throws {
         try await resetOnClose()
         try await perform { descriptor in

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A port of the loopback that nobody listens on, and that the system gives to nobody else while this lives. It is
+/// A loopback port without a listener, which the system gives to no other process while this lives. It is
 /// bound and not listening: a program that requests this port with SO_REUSEADDR, as servers do, gets it.
 ///
 /// A port that was merely free a moment ago may be taken when it is used: the system picks ports for connections from

@@ -49,7 +49,7 @@ extension SharedBed {
     /// Measures after a first exchange, which opens what stays open. Needs a short `idle_upstream`.
     func footprint() async throws -> Footprint {
         try await servesOthers()
-        try await eventually("the first exchange to leave nothing") { try isAtRest() }
+        try await eventually("the first exchange to leave nothing") { try hasNoConnection() }
         return Footprint(descriptors: try proxy.openDescriptors())
     }
 
@@ -62,12 +62,12 @@ extension SharedBed {
     /// The proxy is alive, has no task left, and has closed all descriptors that it opened since.
     func hasGivenBack(since before: Footprint) async throws {
         try await eventually("descriptors to be closed and tasks to be ended") {
-            try await tasks.list().isEmpty && isAtRest() && (try proxy.openDescriptors()) <= before.descriptors
+            try await tasks.list().isEmpty && hasNoConnection() && (try proxy.openDescriptors()) <= before.descriptors
         }
         try await servesOthers()
         #expect(proxy.process.unaskedEnding == nil)
     }
 
     /// No TCP socket is connected or connecting.
-    private func isAtRest() throws -> Bool { try proxy.openSockets(to: 0) == proxy.openSockets() }
+    private func hasNoConnection() throws -> Bool { try proxy.openSockets(to: 0) == proxy.openSockets() }
 }

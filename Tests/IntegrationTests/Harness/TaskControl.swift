@@ -53,7 +53,7 @@ struct TaskControl: Sendable {
 
     var socket: String {
         let path = bed.path("proxy/state/pinproxy/control.sock")
-        // The proxy may have mounted its state directory where nobody else sees it.
+        // The proxy may have mounted its state directory where no other process sees it.
         return FileManager.default.fileExists(atPath: path) ? path : "/proc/\(proxy.process.identifier)/root\(path)"
     }
 

@@ -49,7 +49,7 @@ final class TestBed: Sendable {
         try String(contentsOfFile: path(name), encoding: .utf8)
     }
 
-    /// A port of the loopback that nobody listens on, and nobody else gets until the bed ends (``ReservedPort``).
+    /// A loopback port without a listener, which no other process gets until the bed ends (``ReservedPort``).
     func port() throws -> UInt16 {
         let port = try ReservedPort()
         ports.withLock { $0.append(port) }

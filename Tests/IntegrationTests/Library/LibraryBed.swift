@@ -48,7 +48,7 @@ struct LibraryBed: Sendable {
 
     /// The requests that the origin got before this one, by their targets.
     func targets() async throws -> [String] {
-        // It tells of requests in order.
+        // It logs requests in order.
         let fence = "/fence/\(UInt64.random(in: 0 ... .max))"
         _ = try await session().data(for: HTTPRequest(url + fence))
         _ = try await origin.events.first("request") { $0["target"] == fence }

@@ -2,8 +2,8 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// The library as a program of another package sees it: what it is told of each symbol, and that the example in
-/// `docs/library.md` does what it says.
+/// The library as a program of another package sees it: every symbol is documented, and the example in
+/// `docs/library.md` works.
 @Suite(.timeLimit(.minutes(5)))
 struct LibraryDocumentationTests {
     static let products = [

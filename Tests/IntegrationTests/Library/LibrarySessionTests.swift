@@ -193,7 +193,7 @@ struct LibrarySessionTests {
         }
     }
 
-    /// A request's own time-out, for a server that doesn't answer and for one that stops in the middle.
+    /// A request's own timeout, for a server that doesn't answer and for one that stops in the middle.
     @Test(arguments: ["/silent/", "/held-gone/it"]) func aRequestHasATimeout(of its: String) async throws {
         try await withLibraryBed { bed in
             let session = try bed.session()

@@ -3,7 +3,7 @@ import PinnedSession
 import Synchronization
 import Testing
 
-/// What a program does to its tasks while they are under way, and what it hears of them.
+/// Controls running tasks from a program, and observes their events.
 @Suite(.timeLimit(.minutes(5)))
 struct LibraryTaskTests {
     @Test func aCancelledSwiftTaskCancelsItsRequest() async throws {
@@ -189,7 +189,7 @@ struct LibraryTaskTests {
                 }
             }
             tasks = []
-            // What the session's thread held has gone.
+            // The session's thread has released its objects.
             for await _ in gone {}
             try await eventually("the files to be gone") { try bed.files(in: bed.bed.path("gone")) == ["other"] }
             #expect(try await !bed.targets().contains("/never"))

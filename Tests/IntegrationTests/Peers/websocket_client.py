@@ -8,7 +8,7 @@ from websockets.asyncio.client import connect
 
 
 async def talk(url):
-    # No time-outs here: the test decides how long it may take.
+    # No timeouts here: the test decides how long it may take.
     async with connect(url, max_size=None, open_timeout=None, ping_timeout=None) as connection:
         for message in ["hello", "", "ü" * 1000, b"\x00\xff" * 10, os.urandom(3_000_000)]:
             await connection.send(message)

@@ -273,7 +273,7 @@ import Testing
         #expect(throws: RequestSerializationError.self) { try read(body) }
     }
 
-    /// /proc reports that its files are empty.
+    /// Files in /proc report a length of 0.
     @Test func aFileWithoutALengthIsNotTakenForEmpty() throws {
         let body = try form([:], [try file("/proc/self/status")]).open()
         let error = #expect(throws: RequestSerializationError.self) { try read(body) }

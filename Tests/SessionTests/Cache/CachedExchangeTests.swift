@@ -51,7 +51,7 @@ import Testing
         return upstream.heads == ["GET"]
     }
 
-    /// The rest of the origin's response is not read: a readable socket that nobody reads would keep the loop busy.
+    /// The rest of the origin's response is not read: a readable socket that isn't read would keep the loop busy.
     @Test(arguments: ["503 Busy", "304 Not Modified"]) func anOriginInWhosePlaceIsServedIsNotRead(status: String) throws
     {
         try store("/a", "max-age=1, stale-if-error=600", fields: "Age: 100\r\nETag: \"x\"\r\n")

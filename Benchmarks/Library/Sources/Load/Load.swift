@@ -8,12 +8,12 @@ public protocol LoadClient: Sendable {
     func end() async throws
 }
 
-/// What a program is asked for by its arguments.
+/// The work that the arguments ask for.
 public struct Load: Sendable {
     public enum Work: Sendable {
-        /// As many requests, so many of them at one time, over connections that have been used.
+        /// `count` requests, `atOnce` at a time, over connections already in use.
         case get(count: Int, atOnce: Int)
-        /// So many at one time, the first of the process.
+        /// This many requests at a time, the first of the process.
         case first(atOnce: Int)
         case download(path: String)
     }

@@ -19,7 +19,7 @@ struct Client: LoadClient {
 }
 
 let load = Load()
-// It has no anchors but the system's: library.py mounts the authority in their place.
+// It reads only the system's anchors: library.py mounts the authority over them.
 let configuration = URLSessionConfiguration.ephemeral
 if let connections = load.connections { configuration.httpMaximumConnectionsPerHost = connections }
 configuration.urlCache = nil

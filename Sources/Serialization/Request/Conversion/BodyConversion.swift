@@ -10,7 +10,7 @@ public struct BodyConversion: Sendable, Hashable {
         /// `application/x-plist`.
         case propertyList = "property-list"
 
-        /// As it is written into a request.
+        /// The media type for a request's Content-Type.
         public var contentType: String {
             switch self {
             case .form: "application/x-www-form-urlencoded"
@@ -20,12 +20,12 @@ public struct BodyConversion: Sendable, Hashable {
         }
     }
 
-    /// What a body is read as.
+    /// The format of the body received.
     public let from: Form
-    /// What it is sent as.
+    /// The format of the body sent.
     public let to: Form
 
-    /// From one format to the other.
+    /// Creates a conversion from one format to the other.
     public init(from: Form, to: Form) {
         self.from = from
         self.to = to

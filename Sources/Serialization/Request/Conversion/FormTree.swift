@@ -1,4 +1,4 @@
-/// What the names of a form build up, one pair at a time.
+/// Builds the tree of a form's names, one pair at a time.
 final class FormTree {
     enum Step {
         /// UTF-8; keys that differ in bytes are two.
@@ -15,7 +15,7 @@ final class FormTree {
     private var kind: Kind
     private var leaves: [ParameterValue] = []
     private var children: [(key: [UInt8], tree: FormTree)] = []
-    /// Of the children, once there are more than a few: most have one, and there may be millions.
+    /// Indices of the children by name, once there are more than a few: most have one, and there may be millions.
     private var places: [[UInt8]: Int] = [:]
     private static let few = 8
 

@@ -5,7 +5,7 @@ enum FileExtension {
         return types[ending.lowercased()] ?? "application/octet-stream"
     }
 
-    /// Common ones, as IANA registers them and Debian's media-types lists them; `cer` as the original sends it.
+    /// Common types, as registered by IANA and listed in Debian's media-types; `cer` as AFNetworking sends it.
     private static let types = [
         "7z": "application/x-7z-compressed", "avif": "image/avif", "bmp": "image/bmp", "bz2": "application/x-bzip2",
         "cer": "application/x-x509-ca-cert", "crt": "application/x-x509-ca-cert",

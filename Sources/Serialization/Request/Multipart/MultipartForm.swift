@@ -1,12 +1,12 @@
 /// A form in parts (RFC 7578) that isn't opened yet. Names and file names are escaped as by browsers (`%22`, `%0D`,
-/// `%0A`); the original's unescaped ones can add fields.
+/// `%0A`); AFNetworking's unescaped ones can add fields.
 public struct MultipartForm: Sendable, Hashable {
-    /// What separates the parts; it must not stand in any of them.
+    /// The separator of the parts; no part may contain it.
     public let boundary: String
     private var parts: [Part] = []
 
     private struct Part: Sendable, Hashable {
-        /// Of UTF-8, not escaped.
+        /// The name in UTF-8, not escaped.
         let name: [UInt8]
         let content: MultipartPart.Content
     }
@@ -64,10 +64,10 @@ public struct MultipartForm: Sendable, Hashable {
         return try MultipartBody(segments)
     }
 
-    /// What follows the last part.
+    /// The bytes after the last part.
     package var closing: [UInt8] { Array("\r\n--\(boundary)--\r\n".utf8) }
 
-    /// What precedes the content of a part that is sent from elsewhere.
+    /// The bytes before the content of a part that is sent from elsewhere.
     package func opening(of name: String, fileName: String, _ type: MediaType?, isFirst: Bool) -> [UInt8] {
         var opening: [UInt8] = []
         append(openingOf: Array(name.utf8), isFirst: isFirst, to: &opening)
@@ -80,7 +80,7 @@ public struct MultipartForm: Sendable, Hashable {
         Self.append(escaped: name, to: &out)
     }
 
-    /// What follows the name of a part, as far as its content.
+    /// Appends the bytes between a part's name and its content.
     private static func append(fileName: String?, _ type: MediaType?, to out: inout [UInt8]) {
         if let fileName {
             out += "\"; filename=\"".utf8

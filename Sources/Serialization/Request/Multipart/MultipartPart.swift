@@ -1,6 +1,6 @@
 /// One part of a multipart/form-data body (RFC 7578).
 public struct MultipartPart: Sendable, Hashable {
-    /// What a part carries.
+    /// The content of a part.
     public enum Content: Sendable, Hashable {
         /// A text, without a content type.
         case value(String)
@@ -16,9 +16,9 @@ public struct MultipartPart: Sendable, Hashable {
         case file(path: String, name: String, type: MediaType?)
     }
 
-    /// Of the field in the form.
+    /// The name of the field in the form.
     public let name: String
-    /// What it carries.
+    /// The content.
     public let content: Content
 
     /// - Throws: what is wrong with the name, or the file's.

@@ -3,9 +3,9 @@
 /// For GET, HEAD and DELETE the parameters go into the query, without the parts. It always sets the content type.
 public struct MultipartRequestSerializer: RequestSerializer {
     public var queryMethods = [MethodName].withParametersInQuery
-    /// Sent after the parameters.
+    /// The parts, sent after the parameters.
     public var parts: [MultipartPart]
-    /// Nil: a random one for each request. It must not occur in what is sent.
+    /// The boundary, which must not occur in the parts; nil: a random one for each request.
     public var boundary: String?
 
     /// - Parameter parts: sent after the parameters.

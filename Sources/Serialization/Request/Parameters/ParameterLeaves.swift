@@ -1,7 +1,7 @@
 /// The leaf values of parameters with their form names (AFQueryStringPairsFromDictionary): `k[sub]` of a dictionary,
 /// `k[]` of an array, `k` of a set, sorted; none of an empty container.
 struct ParameterLeaves {
-    /// How a piece of a name is appended to it.
+    /// Appends a piece of a name to it.
     let spell: (_ piece: String, _ name: inout [UInt8]) -> Void
 
     /// Calls for each leaf, in order, with its name and its text, nil for null.

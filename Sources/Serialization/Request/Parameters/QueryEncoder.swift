@@ -10,7 +10,7 @@
 /// | `["k": ["x", "y"]]` | `k%5B%5D=x&k%5B%5D=y` |
 /// | `["k": .set(["y", "x"])]` | `k=x&k=y`, sorted |
 /// | `["k": nil]` | `k` |
-/// | `["k": true]` | `k=true`; the original writes `k=1` |
+/// | `["k": true]` | `k=true`; AFNetworking writes `k=1` |
 ///
 /// An empty dictionary, array or set adds nothing.
 public enum QueryEncoder {
@@ -36,8 +36,8 @@ public enum QueryEncoder {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The request target with the query after its own and before a fragment; `*` (RFC 9112 section 3.2.4) stays. (The
-    /// original appends after the fragment, where no server sees it.)
+    /// The request target with the query after its own and before a fragment; `*` (RFC 9112 section 3.2.4) stays.
+    /// (AFNetworking appends after the fragment, where no server sees it.)
     public static func join(_ query: [UInt8], to target: [UInt8]) -> [UInt8] {
         guard !query.isEmpty, target != [UInt8(ascii: "*")] else { return target }
         let end = target.firstIndex(of: UInt8(ascii: "#")) ?? target.endIndex

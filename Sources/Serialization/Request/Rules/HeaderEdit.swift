@@ -23,7 +23,7 @@ public enum HeaderEdit: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// For display: `X-Key: •••`.
+    /// The edit for display: `X-Key: •••`.
     public var description: String {
         switch self {
         case .set(let field): "\(field.name): \(field.value)"

@@ -1,9 +1,9 @@
 /// A language of Accept-Language, without its quality: `de-AT`, `en`, `*` (RFC 4647 section 2.1).
 public struct LanguageRange: Sendable, Hashable, CustomStringConvertible {
-    /// As many as the original sends, with qualities from 1 down by 0.1.
+    /// Most ranges of a field, as in AFNetworking, with qualities from 1 down by 0.1.
     public static let most = 6
 
-    /// In its original spelling.
+    /// The range as written.
     public let description: String
 
     /// - Throws: if it isn't a language range (RFC 4647 section 2.1).
@@ -40,7 +40,7 @@ public struct LanguageRange: Sendable, Hashable, CustomStringConvertible {
         return languages.isEmpty ? [language] : languages
     }
 
-    /// Of a POSIX locale's name: `de_AT.UTF-8@euro` is `de-AT`.
+    /// Converts the name of a POSIX locale: `de_AT.UTF-8@euro` is `de-AT`.
     private init?(locale: String) {
         let name = locale.prefix { $0 != "." && $0 != "@" }
         guard name != "C", name != "POSIX", name != "*" else { return nil }

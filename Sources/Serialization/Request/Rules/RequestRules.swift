@@ -16,7 +16,7 @@ public struct RequestRules: Sendable, Hashable {
 
     /// The treatment of the Cookie field.
     public enum Cookies: String, Sendable, CaseIterable {
-        /// It is passed on unchanged.
+        /// The request is passed on unchanged.
         case pass
         /// The request is sent without them.
         case strip
@@ -34,34 +34,34 @@ public struct RequestRules: Sendable, Hashable {
         case multipart
     }
 
-    /// Set if the request lacks it.
+    /// Fields that are set if the request lacks them.
     public var headers: [HeaderField] = []
-    /// Set in any case.
+    /// Fields that are always set.
     public var setHeaders: [HeaderField] = []
-    /// Taken out of every request.
+    /// Fields that are removed from every request.
     public var removeHeaders: [HeaderName] = []
-    /// In order of preference; none leaves the request's own.
+    /// The languages in order of preference; empty: the request's own.
     public var acceptLanguage: [LanguageRange] = []
-    /// Sent as Basic, whatever the request says.
+    /// Credentials sent as Basic, in place of the request's own Authorization.
     public var authorization: Credentials?
     /// The treatment of the Cookie field.
     public var cookies = Cookies.pass
     /// The format of ``parameters``.
     public var serializer = Serializer.http
-    /// Sent with every request.
+    /// Parameters that are sent with every request.
     public var parameters: [ParameterValue.Pair] = []
-    /// Where parameters go into the query and not into the body.
+    /// Methods with parameters in the query and not in the body.
     public var queryMethods = [MethodName].withParametersInQuery
-    /// Nil: bodies stay as they are.
+    /// The conversion of bodies; nil: none.
     public var convertBody: BodyConversion?
-    /// Of a form; sent with the parameters.
+    /// The parts of a form; sent with the parameters.
     public var parts: [MultipartPart] = []
-    /// Nil: as fast as it goes.
+    /// The throttle of bodies; nil: unlimited speed.
     public var throttle: Throttle?
     /// `http://` becomes `https://`.
     public var upgradeInsecure = false
 
-    /// Nothing is changed.
+    /// Creates rules that change nothing.
     public init() {}
 
     package var withoutSecrets: RequestRules {
@@ -93,11 +93,11 @@ public struct RequestRules: Sendable, Hashable {
     }
 }
 
-/// How fast the body of a request is sent.
+/// Limits the speed of a request's body.
 public struct Throttle: Sendable, Hashable {
-    /// Bytes sent at one time.
+    /// The bytes of a packet.
     public let packet: Int
-    /// Between two packets.
+    /// The pause between two packets.
     public let delay: Duration
 
     /// - Parameters:

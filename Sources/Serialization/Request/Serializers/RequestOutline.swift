@@ -1,8 +1,8 @@
 /// The properties of a request that a serializer needs.
 public struct RequestOutline: Sendable, Hashable {
-    /// As sent.
+    /// The method as sent.
     public var method: String
-    /// As sent: path and query, or a URL.
+    /// The target as sent: path and query, or a URL.
     public var target: [UInt8]
     /// Whether the request has a Content-Type.
     public var hasContentType: Bool

@@ -3,7 +3,7 @@ public struct RequestSerializationError: Error, Sendable, Hashable, CustomString
     /// AFURLRequestSerializationErrorDomain.
     public static let domain = "com.alamofire.error.serialization.request"
 
-    /// The codes of NSURLErrorDomain, as the original uses them.
+    /// The codes of NSURLErrorDomain, as AFNetworking uses them.
     public enum Code: Int, Sendable {
         /// NSURLErrorBadURL: a file that can't be sent.
         case badURL = -1000
@@ -34,7 +34,7 @@ public struct RequestSerializationError: Error, Sendable, Hashable, CustomString
 
     init(_ reason: Reason) { self.reason = reason }
 
-    /// The description, in the original's words.
+    /// The description, in AFNetworking's words.
     public var code: Code {
         switch reason {
         case .inexpressible, .malformedBody: .cannotDecodeContentData

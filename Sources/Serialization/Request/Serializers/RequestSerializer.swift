@@ -62,7 +62,7 @@ extension [MethodName] {
 public struct HTTPRequestSerializer: RequestSerializer {
     public var queryMethods = [MethodName].withParametersInQuery
 
-    /// With the methods of the original.
+    /// Uses the methods of AFNetworking.
     public init() {}
 
     public func serialize(
@@ -86,7 +86,7 @@ public struct HTTPRequestSerializer: RequestSerializer {
 public struct JSONRequestSerializer: RequestSerializer {
     public var queryMethods = [MethodName].withParametersInQuery
 
-    /// With the methods of the original.
+    /// Uses the methods of AFNetworking.
     public init() {}
 
     public func serialize(
@@ -106,7 +106,7 @@ public struct JSONRequestSerializer: RequestSerializer {
 public struct PropertyListRequestSerializer: RequestSerializer {
     public var queryMethods = [MethodName].withParametersInQuery
 
-    /// With the methods of the original.
+    /// Uses the methods of AFNetworking.
     public init() {}
 
     public func serialize(

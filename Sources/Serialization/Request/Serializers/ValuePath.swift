@@ -1,4 +1,4 @@
-/// Where a value stands among others, for messages: `user[tags][]`.
+/// The place of a value among others, for messages: `user[tags][]`.
 struct ValuePath {
     private var steps: [String] = []
 

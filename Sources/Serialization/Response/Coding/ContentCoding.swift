@@ -1,15 +1,15 @@
 /// A content coding (RFC 9110 section 8.4.1, RFC 7932, RFC 8878).
 public enum ContentCoding: String, Sendable, CaseIterable {
-    /// RFC 1952.
+    /// The gzip format (RFC 1952).
     case gzip
-    /// RFC 1950, or RFC 1951 without its wrapping.
+    /// The zlib format (RFC 1950), or raw deflate (RFC 1951).
     case deflate
-    /// RFC 7932.
+    /// The Brotli format (RFC 7932).
     case brotli = "br"
-    /// RFC 8878.
+    /// The Zstandard format (RFC 8878).
     case zstd
 
-    /// As many as are undone at most; more than one is rare already.
+    /// Most codings that are decoded; even two are rare.
     public static let most = 4
 
     /// The codings of a Content-Encoding value in the order of application, without `identity`.

@@ -1,4 +1,4 @@
-/// Undoes the content codings of a body as it arrives, within bounds.
+/// Decodes the content codings of a body as it arrives, within limits.
 ///
 ///     var decoder = try ContentDecoder(contentEncoding: "gzip", limits: .init(length: 8 << 20))
 ///     try decoder.push(bytes)        // as often as bytes arrive
@@ -9,13 +9,13 @@
 ///
 /// `deflate` is the zlib format (RFC 9110 section 8.4.1.2) or, as some servers send it, DEFLATE without a header.
 public struct ContentDecoder: ~Copyable {
-    /// How much may come out of a body.
+    /// Limits of a decoded body.
     public struct Limits: Sendable, Hashable {
-        /// Bytes that may come out of each coding.
+        /// Most bytes that each coding may produce.
         public var length: Int
         /// The largest expansion by a coding beyond ``allowance``, as in Apache's inflate filter; text stays below 50.
         public var ratio: Int
-        /// Bytes that may come out of however few: a short run of zeros is not a bomb.
+        /// Bytes that any input may produce: a short run of zeros is not a bomb.
         public var allowance: Int
 
         /// See the properties.
@@ -65,13 +65,13 @@ public struct ContentDecoder: ~Copyable {
         return output
     }
 
-    /// Ends the body and returns what is left; a body of no bytes is empty in every coding.
+    /// Ends the body and returns the remaining bytes; no bytes are an empty body in every coding.
     public consuming func finish() throws(ContentDecodingError) -> [UInt8] {
         for stage in stages.indices { try stages[stage].finish() }
         return output
     }
 
-    /// Undoes the codings of a whole body.
+    /// Decodes a whole body.
     public static func decode(
         _ body: [UInt8], codings: [ContentCoding], limits: Limits
     ) throws(ContentDecodingError) -> [UInt8] {

@@ -1,8 +1,8 @@
-/// Why the content codings of a body can't be undone.
+/// Why the content codings of a body can't be decoded.
 public enum ContentDecodingError: Error, Sendable, Hashable, CustomStringConvertible {
     /// A coding that isn't known, by its name.
     case unknownCoding(String)
-    /// More codings over one another than are undone.
+    /// There are more nested codings than are decoded.
     case tooManyCodings(limit: Int)
     /// - offset: the bytes of the coding that were read when it was noticed.
     case malformed(coding: String, offset: Int, explanation: String)
@@ -12,7 +12,7 @@ public enum ContentDecodingError: Error, Sendable, Hashable, CustomStringConvert
     case trailingBytes(coding: String, offset: Int)
     /// A second gzip member follows: recipients don't agree whether it belongs to the body.
     case secondMember(offset: Int)
-    /// More comes out than is allowed.
+    /// The decoded body is longer than allowed.
     case tooLong(limit: Int)
     /// A bomb: so much comes out of so little.
     case tooDense(coding: String, limit: Int)

@@ -4,7 +4,7 @@ internal import CPinproxyAVIF
 enum AVIFImage {
     static var isAvailable: Bool { library != nil }
 
-    /// Debian's.
+    /// Debian's package of the library.
     static let package = SHIM_AVIF_PACKAGE
 
     private static let library = OptionalLibrary.load(SHIM_AVIF_FILE, shim_avif(), shim_avif_load)

@@ -1,4 +1,4 @@
-/// The image formats that are known, told apart by how a file begins.
+/// The known image formats, recognized by a file's first bytes.
 public enum ImageFormat: String, Sendable, CaseIterable {
     /// ISO/IEC 15948.
     case png = "PNG"

@@ -1,6 +1,6 @@
-/// What decoding an image may take.
+/// Limits for decoding an image.
 public struct ImageLimits: Sendable, Hashable {
-    /// Of all frames or pages together.
+    /// Most pixels of all frames or pages together.
     public var pixels: Int
     /// Bytes that a decoder may need at one time, by the image's dimensions and kind.
     public var memory: Int
@@ -12,13 +12,13 @@ public struct ImageLimits: Sendable, Hashable {
     }
 }
 
-/// What an image is.
+/// The format and size of an image.
 public struct ImageSummary: Sendable, Hashable {
-    /// What the bytes are, whatever the content type says.
+    /// The format of the bytes, whatever the content type says.
     public let format: ImageFormat
-    /// In pixels, of the canvas or the first page.
+    /// The width of the canvas or the first page, in pixels.
     public let width: Int
-    /// In pixels.
+    /// The height in pixels.
     public let height: Int
     /// Frames of an animation, pages, or sizes of an icon.
     public let frames: Int

@@ -3,16 +3,16 @@
 /// The body's first bytes choose the decoder, not its type. Every frame and page is decoded; ICO, BMP and XBM are
 /// judged by headers and lengths.
 public struct ImageResponseSerializer: ResponseSerializer {
-    /// The original's, and webp and avif.
+    /// The content types of AFNetworking, and webp and avif.
     public static let contentTypes = [MediaRange].known(
         "image/tiff", "image/jpeg", "image/gif", "image/png", "image/ico", "image/x-icon", "image/bmp", "image/x-bmp",
         "image/x-xbitmap", "image/x-win-bitmap", "image/webp", "image/avif")
 
     public var format: String { "an image" }
-    /// 2xx, if nothing else is said.
+    /// The accepted statuses; 2xx by default.
     public var acceptableStatuses: [StatusRange] = [.success]
     public var acceptableContentTypes: [MediaRange]? = Self.contentTypes
-    /// How large an image may be.
+    /// The limits of an image's size.
     public var limits: ImageLimits
 
     /// - Parameter limits: beyond them a response is refused before it is decoded.

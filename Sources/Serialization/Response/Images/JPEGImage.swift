@@ -4,7 +4,7 @@ internal import CPinproxyTurboJPEG
 enum JPEGImage {
     /// Encoders make ten of a progressive image, and those that look for the best order some more.
     private static let mostScans = 100
-    /// Pixels of all scans together, so many times those that an image may have.
+    /// Most pixels of all scans together, as a multiple of an image's limit.
     private static let mostPasses = 16
 
     static var isAvailable: Bool { library != nil }
@@ -35,7 +35,7 @@ enum JPEGImage {
         let isFourColours = colours == TJCS_CMYK.rawValue || colours == TJCS_YCCK.rawValue
         let pixelSize = isFourColours ? 4 : 1
         var budget = ImageBudget(limits)
-        // Where it is held whole, coefficients of two bytes for each of at most four components.
+        // A decoder that holds the whole image has two bytes for each coefficient of at most four components.
         try budget.take(width: Int(width), height: Int(height), bytesPerPixel: pixelSize + (layout.isHeldWhole ? 8 : 0))
         let area = Int(width) * Int(height)
         guard area * layout.scans <= mostPasses * limits.pixels else {

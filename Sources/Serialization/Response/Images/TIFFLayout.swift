@@ -2,18 +2,18 @@
 /// copies for each, and its comparisons of entries and tags are quadratic.
 enum TIFFLayout {
     static let mostPages = 1_000
-    /// Of one directory. Those of cameras have about a hundred.
+    /// Most entries of one directory. Those of cameras have about a hundred.
     private static let mostEntries = 512
-    /// Of the whole file. TIFF 6.0 and its supplements have less than three hundred.
+    /// Most distinct tags of the file. TIFF 6.0 and its supplements have less than three hundred.
     private static let mostTags = 512
-    /// So many times the file's length may be referred to in all: pages may share a colour profile.
+    /// Most bytes referred to, as a multiple of the file's length: pages may share a colour profile.
     private static let sharing = 4
     private static let sharingAllowance = 1 << 20
 
-    /// How much of a file of that length may be referred to, or read, in all.
+    /// Most bytes that a file of that length may refer to, in all.
     static func mostShared(of length: Int) -> Int { sharing * length + sharingAllowance }
 
-    /// - Throws: what is too much. What is damaged is libtiff's to say.
+    /// - Throws: the exceeded limit. Damage is left to libtiff.
     static func check(_ body: [UInt8]) throws(ImageDefect) {
         guard let file = TIFFNumbers(body) else { return }
         var next = file.firstDirectory
@@ -31,7 +31,7 @@ enum TIFFLayout {
             for index in 0..<count {
                 guard let entry = file.entry(entries + index * file.entrySize) else { return }
                 tags.insert(entry.tag)
-                // What reaches beyond the end can't be read.
+                // Bytes beyond the end can't be read.
                 shared += min(entry.length, body.count)
             }
             guard tags.count <= mostTags else { throw ImageDefect("more than \(mostTags) different tags") }
@@ -73,7 +73,7 @@ private struct TIFFNumbers {
         return Int(exactly: number)
     }
 
-    /// - length: bytes of its values that stand elsewhere.
+    /// - length: bytes of its values stored elsewhere.
     func entry(_ offset: Int) -> (tag: Int, length: Int)? {
         guard let tag = number(offset, 2), let type = number(offset + 2, 2) else { return nil }
         let count = number(offset + 4, offsetSize) ?? .max

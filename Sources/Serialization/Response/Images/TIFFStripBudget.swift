@@ -40,7 +40,7 @@ struct TIFFStripBudget {
 
     /// Before one is read.
     mutating func take(stored bytes: UInt64) throws(ImageDefect) {
-        // What reaches beyond the end can't be read.
+        // Bytes beyond the end can't be read.
         stored += Int(clamping: min(bytes, UInt64(mostStored) + 1))
         guard stored <= mostStored else {
             throw ImageDefect("its strips or tiles refer to more than \(mostStored) bytes in all")

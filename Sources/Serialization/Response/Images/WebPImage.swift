@@ -46,7 +46,7 @@ enum WebPImage {
             throw ImageDefect("another version of libwebp is installed")
         }
         try check(shim_webp_features(&library, fragment.bytes, fragment.size, &config.input))
-        // What comes out, and as much again for a lossless image within the decoder.
+        // The output, and as much again within the decoder for a lossless image.
         try budget.take(width: Int(config.input.width), height: Int(config.input.height), bytesPerPixel: 8)
         config.output.colorspace = MODE_RGBA
         defer { library.freeDecBuffer(&config.output) }

@@ -1,4 +1,4 @@
-/// X bitmaps, which are C: two definitions, and as many bytes as they ask for.
+/// X bitmaps, which are C source: two definitions, and the bytes that these require.
 enum XBMImage {
     static func check(_ body: [UInt8], _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
         guard let width = definition("width", in: body), let height = definition("height", in: body) else {
@@ -17,7 +17,7 @@ enum XBMImage {
 
     /// The number in the first line `#define NAME_width 10`.
     private static func definition(_ name: String, in body: [UInt8]) -> Int? {
-        // How many words of the line were there.
+        // How many words of the line were found.
         var found = 0
         for word in Words(body) {
             switch found {
@@ -31,7 +31,7 @@ enum XBMImage {
         return nil
     }
 
-    /// What is between white space.
+    /// The words between white space.
     private struct Words: Sequence, IteratorProtocol {
         private let body: [UInt8]
         private var at = 0

@@ -32,7 +32,7 @@ struct JSONEncoding {
             }
     }
 
-    /// What follows the mark, as UTF-8; of a text that isn't in the encoding what precedes the first fault.
+    /// The text after the byte order mark, as UTF-8; up to the first defect if it isn't in the encoding.
     func utf8(of bytes: [UInt8]) -> (text: [UInt8], isWhole: Bool) {
         switch unit {
         case .utf8: return (mark == 0 ? bytes : Array(bytes[mark...]), true)

@@ -4,19 +4,19 @@
 /// A body that is empty or a single space, as Rails answers `head :ok`, has no value and is not an error.
 ///
 /// Before it makes a value, one pass validates the text and says where it is wrong, which JSONSerialization doesn't.
-/// It accepts what JSONSerialization accepts: any value of RFC 8259 (the original's default options require an object
+/// It accepts what JSONSerialization accepts: any value of RFC 8259 (AFNetworking's default options require an object
 /// or an array), repeated names, UTF-8 with or without a byte order mark, UTF-16, UTF-32; not NaN, 1e400, a lone
 /// surrogate, or nesting of more than 512. A comma before the end of an array or object is refused, since it isn't
 /// JSON. JSONSerialization accepts it on Linux.
 public struct JSONResponseSerializer: ResponseSerializer {
-    /// As in the original.
+    /// The content types of AFNetworking.
     public static let contentTypes = [MediaRange].known("application/json", "text/json", "text/javascript")
 
     public var format: String { "JSON" }
-    /// By default 2xx.
+    /// The accepted statuses; 2xx by default.
     public var acceptableStatuses: [StatusRange] = [.success]
     public var acceptableContentTypes: [MediaRange]? = Self.contentTypes
-    /// Omits null members and elements at any depth.
+    /// Whether null members and elements are removed at any depth.
     public var removesNullValues: Bool
 
     /// - Parameter removesNullValues: see ``removesNullValues``.

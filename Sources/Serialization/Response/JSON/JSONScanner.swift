@@ -8,14 +8,14 @@ struct JSONScanner: ~Escapable {
 
     private struct Container {
         let isObject: Bool
-        /// Of the current item.
+        /// The start of the current item.
         var start: Int
         /// Before the current item; nil if no item before it is kept.
         var comma: Int?
         var key = ""
         var values: [ParameterValue] = []
         var pairs: [ParameterValue.Pair?] = []
-        /// Of each key, by its bytes as in a KeySet.
+        /// The place of each key, by its bytes as in a KeySet.
         var places: [[UInt8]: Int] = [:]
     }
 

@@ -23,12 +23,12 @@ struct BinaryPropertyList {
         try list.measure()
     }
 
-    /// What an object comes to with all that it refers to.
+    /// The size of an object with all that it refers to.
     private struct Measure {
         /// As far as they are counted.
         private static let most = 1 << 31
 
-        /// Of texts and data.
+        /// Bytes of strings and data.
         var bytes = 0
         var objects: UInt32 = 1
         /// 0: it isn't measured yet.
@@ -53,9 +53,9 @@ struct BinaryPropertyList {
     }
 
     private let objects: BinaryPropertyListObjects
-    /// Of each object.
+    /// The measure of each object.
     private var measures: [Measure]
-    /// What was made already: what is shared in the file is shared in memory.
+    /// Values made already: objects shared in the file are shared in memory.
     private var made: [Int: PropertyListValue] = [:]
 
     private init(_ body: [UInt8]) throws(BodyDefect) {
@@ -121,7 +121,7 @@ struct BinaryPropertyList {
 
     // MARK: Making
 
-    /// Of an object in a list that was measured: its depth and its size are bounded.
+    /// Makes the value of an object in a measured list: its depth and size are limited.
     private mutating func value(of object: Int) throws(BodyDefect) -> PropertyListValue {
         switch try objects.contents(of: object).kind {
         case .array:

@@ -1,4 +1,4 @@
-/// The objects of a binary property list, each by its number, and what stands in them.
+/// The objects of a binary property list by number, and their contents.
 struct BinaryPropertyListObjects {
     enum Kind { case number, data, ascii, unicode, array, dictionary }
 
@@ -38,7 +38,7 @@ struct BinaryPropertyListObjects {
 
     // MARK: What an object is
 
-    /// What no property list has is refused, though the format has it: sets, null.
+    /// Refuses objects that the format has but no property list: sets, null.
     func contents(of object: Int) throws(BodyDefect) -> Contents {
         guard let offset = integer(at: table + object * offsetSize, size: offsetSize), offset >= 8, offset < table
         else {
@@ -151,7 +151,7 @@ struct BinaryPropertyListObjects {
         case 0x0: return .bool(contents.marker == 0x09)
         case 0x1:
             let number = bytes.reduce(UInt128(0)) { $0 << 8 | UInt128($1) }
-            // Those of eight bytes have a sign, shorter ones none.
+            // Integers of eight bytes are signed, shorter ones unsigned.
             return .integer(
                 bytes.count == 8 ? Int128(Int64(truncatingIfNeeded: number)) : Int128(truncatingIfNeeded: number))
         case 0x2, 0x3:

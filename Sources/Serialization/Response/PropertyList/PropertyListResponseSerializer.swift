@@ -1,18 +1,18 @@
 /// Reads property lists, XML and binary: AFPropertyListResponseSerializer.
 ///
-/// The old text format of OpenStep is refused, unlike in the original: almost any word is a property list in it.
+/// The old text format of OpenStep is refused, unlike in AFNetworking: almost any word is a property list in it.
 /// So is what a reader would choke on: XML that isn't well-formed, nests more than 256 deep or declares entities (see
 /// ``XMLResponseSerializer``), a binary list that contains itself or that shared references expand too much.
 public struct PropertyListResponseSerializer: ResponseSerializer {
-    /// Those of the original.
+    /// The content types of AFNetworking.
     public static let contentTypes = [MediaRange].known("application/x-plist")
 
     public var format: String { "a property list" }
-    /// 2xx, if nothing else is said.
+    /// The accepted statuses; 2xx by default.
     public var acceptableStatuses: [StatusRange] = [.success]
     public var acceptableContentTypes: [MediaRange]? = Self.contentTypes
 
-    /// With the statuses and content types of the original.
+    /// Uses the statuses and content types of AFNetworking.
     public init() {}
 
     /// - Returns: nil if the body is empty.

@@ -69,7 +69,7 @@ enum PropertyListText {
         return .date(Double(((days * 24 + numbers[2]) * 60 + numbers[3]) * 60 + numbers[4]))
     }
 
-    /// Of a month's first day, in the Gregorian calendar.
+    /// Days from 1970 to a month's first day, in the Gregorian calendar.
     private static func daysSince1970(year: Int, month: Int) -> Int {
         // Counted from March on, a year has its leap day at its end.
         let year = month > 2 ? year : year - 1

@@ -2,13 +2,13 @@
 public indirect enum PropertyListValue: Sendable, Hashable {
     /// Text.
     case string(String)
-    /// In lists of XML also a real number without a fraction.
+    /// An integer; in XML lists also a real number without a fraction.
     case integer(Int128)
     /// A number in floating point.
     case real(Double)
     /// True or false.
     case bool(Bool)
-    /// Seconds since 1970 in UTC.
+    /// A date, in seconds since 1970 in UTC.
     case date(Double)
     /// Bytes.
     case data([UInt8])

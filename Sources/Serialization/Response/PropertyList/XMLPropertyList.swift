@@ -154,7 +154,7 @@ final class XMLPropertyList: XMLEvents {
         }
     }
 
-    /// How XML has a reference of a keyed archive.
+    /// Reads XML's form of a reference in a keyed archive.
     private static func reference(_ dictionary: [String: PropertyListValue]) -> PropertyListValue? {
         guard dictionary.count == 1, case .integer(let number)? = dictionary["CF$UID"] else { return nil }
         return UInt64(exactly: number).map { .reference($0) }

@@ -1,6 +1,6 @@
 internal import CPinproxyXML2
 
-/// What is noted while a document is read. Its pointers hold for that call of ``XMLDocument/read(_:_:)``.
+/// The state of reading a document. Its pointers are valid during that call of ``XMLDocument/read(_:_:)``.
 final class XMLReading {
     let library: shim_xml
     let events: (any XMLEvents)?

@@ -1,6 +1,6 @@
 /// Idle connections, longest idle first: a linked table, so that any is removed in one step and few references are
 /// counted.
-struct RestingOrder<Connection: AnyObject> {
+struct IdleOrder<Connection: AnyObject> {
     private struct Place {
         var connection: Connection?
         var before = 0
@@ -33,7 +33,7 @@ struct RestingOrder<Connection: AnyObject> {
         places[before].after = after
         places[after].before = before
         free.append(place)
-        guard let connection = places[place].connection.take() else { preconditionFailure("nothing rests there") }
+        guard let connection = places[place].connection.take() else { preconditionFailure("no connection here") }
         return connection
     }
 
