@@ -13,13 +13,13 @@ final class Inbox: Sendable {
         var isOpen = true
     }
 
-    /// What a post has to do, and the loop before it sleeps.
+    /// Whether a post has to wake the loop, and the loop to look for posts.
     private enum Wakefulness: UInt8, AtomicRepresentable {
         /// The loop runs, and looks for posts before it sleeps.
         case awake
         /// The next post wakes the loop.
         case asleep
-        /// Somebody has posted since the loop looked.
+        /// There may be posts that the loop hasn't taken.
         case called
     }
 
@@ -51,7 +51,7 @@ final class Inbox: Sendable {
             contents.posts.append(post)
             return true
         }
-        // After the append: a loop that falls asleep now sees the call.
+        // After the append, so that a loop that falls asleep now finds the post.
         if accepted, wakefulness.exchange(.called, ordering: .acquiringAndReleasing) == .asleep {
             _ = eventfd_write(descriptor, 1)
         }

@@ -112,17 +112,17 @@ final class ProgramDownstream {
     }
 
     private func bodyMoved() {
-        if exchange.isUnderWay { _ = exchange.downstreamIsReadable() }
+        if exchange.isInFlight { _ = exchange.downstreamIsReadable() }
     }
 
     func suspend() {
         isSuspended = true
-        if exchange.isUnderWay { exchange.suspend("the program") }
+        if exchange.isInFlight { exchange.suspend("the program") }
     }
 
     func resume() {
         isSuspended = false
-        if exchange.isUnderWay { exchange.resume("the program") }
+        if exchange.isInFlight { exchange.resume("the program") }
         if let postponed {
             self.postponed = nil
             postponed()
@@ -133,7 +133,7 @@ final class ProgramDownstream {
     func fail(_ error: SessionError) {
         guard !isOver else { return }
         if failure == nil { failure = error }
-        if exchange.isUnderWay { return exchange.cancel("the program") }
+        if exchange.isInFlight { return exchange.cancel("the program") }
         end(.failure(failure ?? error))
     }
 

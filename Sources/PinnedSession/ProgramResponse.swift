@@ -36,7 +36,7 @@ extension ProgramDownstream {
         receiver.isReady = { [weak self] in
             guard let self else { return }
             if let error = receiver.failure { return fail(error) }
-            if exchange.isUnderWay { exchange.downstreamIsWritable() }
+            if exchange.isInFlight { exchange.downstreamIsWritable() }
         }
         report()
         return self

@@ -17,7 +17,7 @@ final class SessionCore {
     let hooks: SessionHooks
     let cookies: CookieStore?
     private let resolver: Resolver
-    private var underWay: [UInt64: ProgramDownstream] = [:]
+    private var inFlight: [UInt64: ProgramDownstream] = [:]
     /// Ended in this round of the loop: programs learn of all at once, so that their threads are woken once.
     private var ended: [(task: SessionTask, outcome: SessionTask.Outcome)] = []
     private let round: AfterRound
@@ -40,7 +40,7 @@ final class SessionCore {
             tls: try TLSClientContext(options: .init(for: TrustRequirements())), unixTime: { Int64(time(nil)) })
         let records = Records()
         var told = TaskHooks()
-        told.metricsCollected = { record in records.core?.underWay[record.number]?.collect(record) }
+        told.metricsCollected = { record in records.core?.inFlight[record.number]?.collect(record) }
         session = LoopSession(
             loop: loop, slabs: slabs, pool: pool, connector: connector, hooks: told, cache: cache)
         round = AfterRound(loop: loop)
@@ -58,24 +58,24 @@ final class SessionCore {
     func begin(_ task: SessionTask) {
         guard !isEnding else { return task.complete(.failure(.invalidated)) }
         let downstream = ProgramDownstream(task, of: self)
-        underWay[task.id] = downstream
+        inFlight[task.id] = downstream
         hooks.resumed?(task)
         downstream.begin(task.request)
     }
 
     func suspend(_ task: SessionTask) {
-        guard let downstream = underWay[task.id] else { return }
+        guard let downstream = inFlight[task.id] else { return }
         hooks.suspended?(task)
         downstream.suspend()
     }
 
     func resume(_ task: SessionTask) {
-        guard let downstream = underWay[task.id] else { return }
+        guard let downstream = inFlight[task.id] else { return }
         hooks.resumed?(task)
         downstream.resume()
     }
 
-    func cancel(_ task: SessionTask) { underWay[task.id]?.fail(.cancelled) }
+    func cancel(_ task: SessionTask) { inFlight[task.id]?.fail(.cancelled) }
 
     /// Called once for each task that began, as its last call.
     func ended(_ task: SessionTask, metrics: TaskMetrics, _ outcome: SessionTask.Outcome) {
@@ -92,10 +92,10 @@ final class SessionCore {
         let ended = self.ended
         self.ended.removeAll(keepingCapacity: true)
         for (task, outcome) in ended {
-            underWay[task.id] = nil
+            inFlight[task.id] = nil
             task.complete(outcome)
         }
-        if isEnding, underWay.isEmpty { stop() }
+        if isEnding, inFlight.isEmpty { stop() }
     }
 
     func destination(
@@ -109,14 +109,14 @@ final class SessionCore {
     func finishAndInvalidate() {
         isEnding = true
         session.isDraining = true
-        if underWay.isEmpty { stop() }
+        if inFlight.isEmpty { stop() }
     }
 
     func invalidate() {
         isEnding = true
         session.isDraining = true
-        for downstream in Array(underWay.values) { downstream.fail(.invalidated) }
-        if underWay.isEmpty { stop() }
+        for downstream in Array(inFlight.values) { downstream.fail(.invalidated) }
+        if inFlight.isEmpty { stop() }
     }
 
     /// Calls `ended` once, after the last task.

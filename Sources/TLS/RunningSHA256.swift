@@ -15,13 +15,13 @@ package struct RunningSHA256: ~Copyable {
 
     package mutating func append(_ bytes: Span<UInt8>) {
         let done = bytes.withUnsafeBufferPointer { EVP_DigestUpdate(context, $0.baseAddress, $0.count) }
-        precondition(done == 1, "OpenSSL can't add to a digest that is under way")
+        precondition(done == 1, "OpenSSL can't update the digest")
     }
 
     package consuming func digest() -> SHA256Digest {
         var output = [UInt8](repeating: 0, count: 32)
         guard EVP_DigestFinal_ex(context, &output, nil) == 1, let digest = SHA256Digest(bytes: output) else {
-            preconditionFailure("OpenSSL can't end a digest that is under way")
+            preconditionFailure("OpenSSL can't finish the digest")
         }
         return digest
     }

@@ -31,7 +31,7 @@ import Testing
         #expect(
             lines[1].hasSuffix("waiting for the response  h2         127.0.0.1:5  GET a.test:443/x\\u{1b}[2J"),
             "\(lines)")
-        #expect(table([]) == ["no task is under way"])
+        #expect(table([]) == ["no task is in flight"])
     }
 
     @Test(arguments: [

@@ -12,8 +12,8 @@ enum States {
         var connections = 0
         for byte in choices.input {
             let event = exchangeEvent(byte, limits)
-            let (wasUnderWay, action) = (state.isUnderWay, state.received(event))
-            if !wasUnderWay {
+            let (wasInFlight, action) = (state.isInFlight, state.received(event))
+            if !wasInFlight {
                 if case .requestArrived = event {
                     connections = 0
                 } else {
@@ -21,9 +21,9 @@ enum States {
                 }
             }
             switch action {
-            case .finish, .becomeRelay, .refuse, .cut: require(wasUnderWay && !state.isUnderWay, "\(action) is an end")
+            case .finish, .becomeRelay, .refuse, .cut: require(wasInFlight && !state.isInFlight, "\(action) is an end")
             case .open, .askAgain: connections += 1
-            default: require(state.isUnderWay || !wasUnderWay, "an exchange ends with a word: \(action) after \(event)")
+            default: require(state.isInFlight || !wasInFlight, "an exchange ends with a word: \(action) after \(event)")
             }
             // Each redirect and each hop's challenges may take a connection, and each of those a second one. Each hop
             // may leave some requests unprocessed, and one may need a separate connection.
@@ -35,9 +35,9 @@ enum States {
                 "nothing moves while an exchange is suspended")
             _ = (state.patience, state.words, state.asksForRest)
         }
-        if state.isUnderWay {
+        if state.isInFlight {
             _ = state.received(.cancel(isTold: true))
-            require(!state.isUnderWay, "an exchange can be cancelled")
+            require(!state.isInFlight, "an exchange can be cancelled")
         }
     }
 

@@ -202,7 +202,7 @@ struct ControlSocketTests {
             let run = try await bed.run(
                 [ProxyProcess.executable, "tasks", "--config", bed.path("proxy/pinproxy.yaml")],
                 environment: ["XDG_STATE_HOME": long])
-            #expect(run.succeeded && run.output == "no task is under way", "\(run)")
+            #expect(run.succeeded && run.output == "no task is in flight", "\(run)")
             proxy.process.send(signal: SIGTERM)
             _ = try await proxy.process.ending()
             #expect(!FileManager.default.fileExists(atPath: long + "pinproxy/control.sock"))

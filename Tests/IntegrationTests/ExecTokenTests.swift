@@ -254,7 +254,7 @@ struct ExecTokenTests {
             }
             let run = try await bed.exec("curl", "-s", "https://nowhere.onion/")
             #expect(run.ending == .exited(56), "\(run)")
-            let limit = "256 runs of pinproxy exec are under way, which is the limit"
+            let limit = "256 runs of pinproxy exec are running, which is the limit"
             #expect(run.told.count == 1 && run.told[0].contains(limit), "\(run)")
             _ = try await proxy.events.first("runs.limit")
             held = []

@@ -446,7 +446,7 @@ struct ExecTransparentTests {
                 bed.execArguments(["--transparent"], ["touch", "was-run"]),
                 environment: ProxyProcess.environment(in: bed))
             #expect(run.ending == .exited(126), "\(run)")
-            #expect(run.told.count == 1 && run.told[0].contains("--transparent needs the running proxy"), "\(run)")
+            #expect(run.told.count == 1 && run.told[0].contains("--transparent needs a running proxy"), "\(run)")
             #expect(
                 run.told.first?.hasSuffix("start it with pinproxy run, or for this run with --start") == true, "\(run)")
             #expect(!FileManager.default.fileExists(atPath: bed.path("was-run")))

@@ -8,7 +8,7 @@ struct ShutdownTests {
         (try? RawConnection(to: proxy)) == nil
     }
 
-    @Test func whatIsUnderWayIsFinished() async throws {
+    @Test func whatIsInFlightIsFinished() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed)
             let client = try await shared.holdingClient()

@@ -138,14 +138,14 @@ struct TaskListTests {
                     [ProxyProcess.executable, "tasks"] + arguments + ["--config", bed.path("proxy/pinproxy.yaml")],
                     environment: ProxyProcess.environment(in: bed))
                 #expect(run.ending == .exited(1) && run.output.isEmpty, "\(run)")
-                #expect(run.errors == "pinproxy: no task 7 is under way", "\(run)")
+                #expect(run.errors == "pinproxy: no task 7 is in flight", "\(run)")
             }
             for arguments in [["show"], ["show", "x"], ["explode", "7"], ["list", "--json", "--watch"]] {
                 let run = try await bed.run(
                     [ProxyProcess.executable, "tasks"] + arguments, environment: ProxyProcess.environment(in: bed))
                 #expect(run.ending == .exited(2), "\(run)")
             }
-            #expect(try await tasks.pinproxy("tasks").output == "no task is under way")
+            #expect(try await tasks.pinproxy("tasks").output == "no task is in flight")
             proxy.process.send(signal: SIGTERM)
             _ = try await proxy.process.ending()
             let run = try await tasks.pinproxy("tasks")

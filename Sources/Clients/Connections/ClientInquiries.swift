@@ -8,5 +8,5 @@ struct ClientInquiries {
     var runs = RunInquiryState.notBegun
 
     var run: Run? { if case .over(let run) = runs { run } else { nil } }
-    var isAwaitingRuns: Bool { if case .underWay = runs { true } else { false } }
+    var isAwaitingRuns: Bool { if case .inFlight = runs { true } else { false } }
 }

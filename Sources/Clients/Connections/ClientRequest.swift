@@ -106,7 +106,7 @@ package final class ClientRequest {
             upgrade.relay.suspend()
             return worker.session.hooks.suspended?(record, cause) ?? ()
         }
-        if server.exchange.isUnderWay { return server.exchange.suspend(cause) }
+        if server.exchange.isInFlight { return server.exchange.suspend(cause) }
         suspension = .suspended
         server.wantsRead(false)
         server.clearDeadline()
@@ -118,7 +118,7 @@ package final class ClientRequest {
             worker.session.hooks.resumed?(record, cause)
             return upgrade.relay.resume()
         }
-        if server.exchange.isUnderWay { return server.exchange.resume(cause) }
+        if server.exchange.isInFlight { return server.exchange.resume(cause) }
         worker.session.hooks.resumed?(record, cause)
         let before = suspension
         suspension = .none
@@ -133,7 +133,7 @@ package final class ClientRequest {
 
     func cancel(_ cause: String, host: String) {
         if upgrade != nil { return endRelay(cause) }
-        if server.exchange.isUnderWay { return server.exchange.cancel(cause, isTold: true) }
+        if server.exchange.isInFlight { return server.exchange.cancel(cause, isTold: true) }
         phase = .settled
         suspension = .none
         server.refuseRequest(.cancelled(by: cause, host: host))
@@ -175,7 +175,7 @@ package final class ClientRequest {
     var hasTask: Bool {
         if upgrade != nil { return true }
         if case .delivering = server.stage { return true }
-        return server.exchange.isUnderWay || isHeld
+        return server.exchange.isInFlight || isHeld
     }
 
     // MARK: The end
@@ -189,7 +189,7 @@ package final class ClientRequest {
 
     /// The request has no exchange yet.
     private var isHeld: Bool {
-        guard !server.exchange.isUnderWay else { return false }
+        guard !server.exchange.isInFlight else { return false }
         switch server.stage {
         case .gathering, .held: return true
         default: return false

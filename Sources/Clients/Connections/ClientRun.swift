@@ -36,7 +36,7 @@ extension ClientConnection {
             inquiries.runs = .over(run)
             for request in requests { request.goOn() }
         }
-        if isBegun { inquiries.runs = .underWay }
+        if isBegun { inquiries.runs = .inFlight }
         return isBegun
     }
 }

@@ -175,7 +175,7 @@ extension ClientRequest {
             // Files may change before a second sending.
             let files = FileSource(UploadReader(body, on: queue), on: worker.loop, canRewind: false)
             let upload = UploadBody(files) { [weak server] in
-                guard let server, server.exchange.isUnderWay else { return }
+                guard let server, server.exchange.isInFlight else { return }
                 _ = server.exchange.downstreamIsReadable()
             }
             server.replaceRequest(with: request, body: upload)

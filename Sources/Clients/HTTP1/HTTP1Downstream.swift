@@ -52,7 +52,7 @@ extension HTTP1Server {
         case .refused(let failure, let destination):
             answers.reset()
             refuse(.exchange(failure, destination, of: exchange.record), method: head.method, servesOn: false)
-        case .cut(.delivered, _): breakOff(isFramed: bodyIsFramed)
+        case .cut(.delivered, _): interrupt(isFramed: bodyIsFramed)
         case .cut(.reset, _): abort()
         case .switched(let upstream):
             requests.dropHead()

@@ -19,7 +19,7 @@ extension HTTP1Server {
 
     /// Ends a truncated response: written bytes still arrive, and can't be taken for a complete response.
     /// - Parameter isFramed: by length or chunks; else only a reset shows the cut, and it waits until all has arrived.
-    func breakOff(isFramed: Bool) {
+    func interrupt(isFramed: Bool) {
         if isFramed {
             stream.endAbruptly()
             awaitEnd()
@@ -58,7 +58,7 @@ extension HTTP1Server {
     }
 
     func stop(_ cause: String) {
-        if exchange.isUnderWay { exchange.cancel(cause) }
+        if exchange.isInFlight { exchange.cancel(cause) }
         abort()
     }
 
@@ -76,7 +76,7 @@ extension HTTP1Server {
 
     func leave() {
         if isClosed { return }
-        assert(!exchange.isUnderWay, "the owner would be told of the exchange's end")
+        assert(!exchange.isInFlight, "the owner would be told of the exchange's end")
         phase = .closed
         gathering = nil
         deadline.clear()

@@ -160,7 +160,7 @@ final class HTTP2Server: HTTP2ConnectionOwner {
     /// Ends all requests.
     func stop(_ cause: String) {
         for served in serving {
-            if served.door.exchange.isUnderWay {
+            if served.door.exchange.isInFlight {
                 served.door.exchange.cancel(cause)
             } else {
                 served.request.endRelay(cause)

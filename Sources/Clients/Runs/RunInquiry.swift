@@ -3,7 +3,7 @@ import PinproxyEventLoop
 /// Asked once for each connection.
 enum RunInquiryState {
     case notBegun
-    case underWay
+    case inFlight
     /// Nil: it belongs to no run.
     case over(Run?)
 }

@@ -186,7 +186,7 @@ final class ControlResources {
     private static func response(_ finding: TaskBoard.Finding, _ number: UInt64, showsPath: Bool) -> ControlResponse {
         switch finding {
         case .found(let task): ControlResponse(showsPath ? task : task.withoutPath)
-        case .none: .problem(404, "no task \(number) is under way")
+        case .none: .problem(404, "no task \(number) is in flight")
         case .silent(let worker):
             .problem(
                 503,

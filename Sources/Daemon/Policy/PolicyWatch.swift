@@ -50,7 +50,7 @@ final class PolicyWatch {
     var kept: KeptBundle?
     /// Whether the kept bundle was read.
     private var isRemembered = false
-    private var underWay: ServiceExchange?
+    private var inFlight: ServiceExchange?
     private var pause: Timer?
     private var ending: Timer?
     private var lastWarning: UnixTime = 0
@@ -66,8 +66,8 @@ final class PolicyWatch {
     /// Follows a configuration that was put into force. New settings are tried at once.
     func follow(_ snapshot: Snapshot) {
         if snapshot.policy != settings {
-            underWay?.cancel()
-            underWay = nil
+            inFlight?.cancel()
+            inFlight = nil
             pause = nil
             settings = snapshot.policy
             figures = Figures()
@@ -83,14 +83,14 @@ final class PolicyWatch {
     func stop() {
         pause = nil
         ending = nil
-        underWay?.cancel()
-        underWay = nil
+        inFlight?.cancel()
+        inFlight = nil
     }
 
     // MARK: The server
 
     private func look() {
-        guard let settings, let configuration = daemon.configuration(), underWay == nil else { return }
+        guard let settings, let configuration = daemon.configuration(), inFlight == nil else { return }
         pause = nil
         let exchange: ServiceExchange
         do {
@@ -105,10 +105,10 @@ final class PolicyWatch {
         } catch {
             return failed("\(error)")
         }
-        underWay = exchange
+        inFlight = exchange
         exchange.start { [weak self] result in
             guard let self else { return }
-            underWay = nil
+            inFlight = nil
             switch result {
             case .success(let response): judge(response, settings)
             case .failure(let failure): failed(failure.cause)

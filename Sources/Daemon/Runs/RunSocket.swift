@@ -130,7 +130,7 @@ package final class RunSocket {
         } catch {
             guard case .tooMany(let limit) = error else { return connection.refuse(409, "another run has this token") }
             connection.refuse(
-                503, "\(limit) runs of pinproxy exec are under way, which is the limit")
+                503, "\(limit) runs of pinproxy exec are running, which is the limit")
             guard !isFull else { return }
             isFull = true
             let who = ControlPeer(connection.peer)

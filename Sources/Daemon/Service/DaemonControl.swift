@@ -220,7 +220,7 @@ extension ProxyDaemon {
         policy?.stop()
         policy = nil
         telemetry?.drain()
-        workersUnderWay = workers.count
+        runningWorkers = workers.count
         let daemon = LoopBound(self, on: loop)
         if let acceptor {
             // Accepted clients must reach their worker before it drains, or they would be reset.
@@ -255,8 +255,8 @@ extension ProxyDaemon {
     }
 
     private func workerEnded() {
-        workersUnderWay -= 1
-        guard workersUnderWay == 0 else { return }
+        runningWorkers -= 1
+        guard runningWorkers == 0 else { return }
         drainTimer = nil
         if !hasHandedOver { closeControl() }
         network?.stop()

@@ -69,7 +69,7 @@ package final class ProxyDaemon {
     /// `accepted` or `refused`.
     var lastReload: String?
     private(set) var network: NetworkWatch?
-    var workersUnderWay = 0
+    var runningWorkers = 0
     var isStopping = false
     var hasHandedOver = false
     var isAccepting: Bool { acceptor != nil }

@@ -44,7 +44,7 @@ final class TelemetrySender {
     private var pace: ServicePace
     private var pause: Timer?
     private var isGathering = false
-    private var underWay: (exchange: ServiceExchange, batch: Batch)?
+    private var inFlight: (exchange: ServiceExchange, batch: Batch)?
     private var sentInARow = 0
     private var lastRejection: CollectorAnswer.Rejection?
     private(set) var status: TelemetryStatus.Signal
@@ -69,7 +69,7 @@ final class TelemetrySender {
     }
 
     func send() {
-        guard underWay == nil, !isGathering, !isFinished else { return }
+        guard inFlight == nil, !isGathering, !isFinished else { return }
         pause = nil
         isGathering = true
         source { [weak self] batch in
@@ -85,8 +85,8 @@ final class TelemetrySender {
         isFinished = true
         pause = nil
         isGathering = false
-        if let (exchange, batch) = underWay {
-            underWay = nil
+        if let (exchange, batch) = inFlight {
+            inFlight = nil
             exchange.cancel()
             batch.settle(.returned)
         }
@@ -101,7 +101,7 @@ final class TelemetrySender {
         finished = completion
         guard status.failure == nil else { return stop() }
         pause = nil
-        guard underWay == nil, !isGathering else { return }
+        guard inFlight == nil, !isGathering else { return }
         isLastTry = true
         send()
     }
@@ -121,10 +121,10 @@ final class TelemetrySender {
             batch.settle(.refused)
             return failed("\(error)", batch, isLost: true)
         }
-        underWay = (exchange, batch)
+        inFlight = (exchange, batch)
         exchange.start { [weak self] result in
             guard let self else { return batch.settle(.returned) }
-            underWay = nil
+            inFlight = nil
             judge(result, batch)
         }
     }

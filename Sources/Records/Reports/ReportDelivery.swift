@@ -30,7 +30,7 @@ package final class ReportDelivery {
     private var upstream: UpstreamSettings
     private var limit: Duration
     private var waiting: [Letter] = []
-    private var underWay: [ObjectIdentifier: ServiceExchange] = [:]
+    private var inFlight: [ObjectIdentifier: ServiceExchange] = [:]
     /// Waits for second tries.
     private var pauses: [Int: Timer] = [:]
     private var pauseCount = 0
@@ -103,13 +103,13 @@ package final class ReportDelivery {
         tellDropped()
         waiting = []
         pauses = [:]
-        for post in underWay.values { post.cancel() }
-        underWay = [:]
+        for post in inFlight.values { post.cancel() }
+        inFlight = [:]
         session.pool.close()
     }
 
     private func send() {
-        while underWay.count + pauses.count < Self.atOnce, !waiting.isEmpty { send(waiting.removeFirst()) }
+        while inFlight.count + pauses.count < Self.atOnce, !waiting.isEmpty { send(waiting.removeFirst()) }
     }
 
     private func send(_ letter: Letter) {
@@ -125,10 +125,10 @@ package final class ReportDelivery {
             return failed(letter, "\(error)")
         }
         let number = ObjectIdentifier(post)
-        underWay[number] = post
+        inFlight[number] = post
         post.start { [weak self] result in
             guard let self else { return }
-            underWay[number] = nil
+            inFlight[number] = nil
             let failure = Self.failure(of: result)
             if let failure, letter.tries < Self.tries {
                 logger.debug("pin.report.again", metadata: fields(letter, ["cause": "\(failure)"]))

@@ -78,14 +78,14 @@ package final class ServiceExchange {
     package func cancel() {
         completion = nil
         deadline.clear()
-        if exchange.isUnderWay { exchange.cancel("the request was given up") }
+        if exchange.isInFlight { exchange.cancel("the request was given up") }
     }
 
     private func timedOut() { fail("no answer within \(limit)") }
 
     private func fail(_ cause: String) {
         finish(.failure(ServiceFailure(cause: cause)))
-        if exchange.isUnderWay { exchange.cancel(cause) }
+        if exchange.isInFlight { exchange.cancel(cause) }
     }
 
     private func finish(_ result: Result<Response, ServiceFailure>) {

@@ -59,11 +59,11 @@ package final class Exchange: UpstreamReceiver {
         deadline.bind(to: self) { exchange in exchange.whileHeld { exchange.timedOut() } }
     }
 
-    package var isUnderWay: Bool { state.isUnderWay }
+    package var isInFlight: Bool { state.isInFlight }
 
     /// A summary of the exchange in flight, if any.
     package var summary: TaskSummary? {
-        guard isUnderWay else { return nil }
+        guard isInFlight else { return nil }
         return TaskSummary(
             record, state: state.isSuspended ? .suspended : .running,
             phase: admission?.isWaiting == true ? "waiting for its turn" : state.words,
@@ -164,7 +164,7 @@ package final class Exchange: UpstreamReceiver {
         if let admission, admission.isWaiting {
             return happened(
                 notAdmitted(
-                    "\(admission.limit) exchanges with the host are under way (session.max_active), and none ended "
+                    "\(admission.limit) exchanges with the host are in flight (session.max_active), and none ended "
                         + "within \(timeouts.firstByte)"))
         }
         switch state.patience {
@@ -260,7 +260,7 @@ package final class Exchange: UpstreamReceiver {
 
     private func refuse(_ fault: ExchangeState.Fault) {
         guard let destination, let downstream else { return }
-        let failure = failure ?? .upstreamClosed("broke off")
+        let failure = failure ?? .upstreamClosed("closed the connection")
         dropUpstream()
         record.refused(downstream.guide.refusal(for: failure, to: destination))
         end(.refused(failure, destination), for: downstream)

@@ -48,13 +48,13 @@ extension Exchange {
 
     /// Stops reading on both sides, and the clock, until ``resume(_:)``. `cause` says who did it, for hooks.
     package func suspend(_ cause: String) {
-        guard isUnderWay, !state.isSuspended else { return }
+        guard isInFlight, !state.isSuspended else { return }
         happened(.suspend)
         session.hooks.suspended?(record, cause)
     }
 
     package func resume(_ cause: String) {
-        guard isUnderWay, state.isSuspended else { return }
+        guard isInFlight, state.isSuspended else { return }
         session.hooks.resumed?(record, cause)
         happened(.resume)
         guard upstream != nil else { return }

@@ -26,7 +26,7 @@ package struct ExchangeState: Sendable, Hashable {
 
     package init() {}
 
-    package var isUnderWay: Bool { phase != .idle }
+    package var isInFlight: Bool { phase != .idle }
     package var isSuspended: Bool { suspension != .none }
     /// A response was interrupted, and the remainder is requested.
     package var asksForRest: Bool { broken != .no }
@@ -83,7 +83,7 @@ package struct ExchangeState: Sendable, Hashable {
             expectation = expectsContinue ? .continuation : .none
             return leased ? .none : .open(fresh: false)
         }
-        guard isUnderWay else { return .none }
+        guard isInFlight else { return .none }
         switch event {
         case .requestArrived: return .none
         case .upstreamReady(let reused): return upstreamReady(reused: reused)

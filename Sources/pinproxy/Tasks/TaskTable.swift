@@ -17,7 +17,7 @@ struct TaskTable {
     }
 
     var text: String {
-        guard !list.tasks.isEmpty else { return "no task is under way" }
+        guard !list.tasks.isEmpty else { return "no task is in flight" }
         let fits = list.tasks.count < height
         let shown = fits ? list.tasks : Array(list.tasks.prefix(max(1, height - 3)))
         let all = [Self.titles] + shown.map(Self.row)

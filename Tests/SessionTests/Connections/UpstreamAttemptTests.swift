@@ -222,7 +222,7 @@ import Testing
     }
 
     /// The far side reports through the inbox that its step was reached, and must then see the connection close.
-    @Test(arguments: [false, true]) func cancellingClosesTheConnectionUnderWay(inParent: Bool) throws {
+    @Test(arguments: [false, true]) func cancellingClosesTheAttemptedConnection(inParent: Bool) throws {
         let left = Mailbox<Bool>()
         let bench = try Workbench()
         let handle = bench.loop.handle

@@ -37,13 +37,13 @@ import Testing
     /// The parts of a state that observers look at.
     struct Moment {
         let phase: ExchangeState.Phase
-        let isUnderWay: Bool
+        let isInFlight: Bool
         let isSuspended: Bool
         let asksForRest: Bool
 
         init(_ state: ExchangeState) {
             phase = state.phase
-            isUnderWay = state.isUnderWay
+            isInFlight = state.isInFlight
             isSuspended = state.isSuspended
             asksForRest = state.asksForRest
         }
@@ -143,10 +143,10 @@ import Testing
 
         private mutating func begin(_ event: Event, _ before: Moment, _ state: Moment) {
             switch event {
-            case .requestArrived where !before.isUnderWay:
+            case .requestArrived where !before.isInFlight:
                 self = Observer()
                 isOpen = true
-            case .responseBegan where before.isUnderWay: answered = true
+            case .responseBegan where before.isInFlight: answered = true
             case .judged(true) where before.phase == .holding || before.phase == .judging:
                 isAccepted = true
                 // The rest of the response is forwarded on resumption.
@@ -154,7 +154,7 @@ import Testing
             case .upstreamReady(let again) where before.phase == .connecting:
                 reused = again
                 answered = false
-            case .head(.askAgain(let rule)) where before.phase == .awaiting && !before.asksForRest && state.isUnderWay:
+            case .head(.askAgain(let rule)) where before.phase == .awaiting && !before.asksForRest && state.isInFlight:
                 connections = 0
                 // Interim responses at most.
                 hasForwarded = false
@@ -164,7 +164,7 @@ import Testing
                     challenges += 1
                 }
             case .upstreamEnded(let rule, _)
-            where rule != .staleConnection && before.phase == .awaiting && !before.asksForRest && state.isUnderWay:
+            where rule != .staleConnection && before.phase == .awaiting && !before.asksForRest && state.isInFlight:
                 connections = 0
                 switch rule {
                 case .unprocessed: unprocessed += 1
@@ -174,7 +174,7 @@ import Testing
                     hasForwarded = false
                 default: ownConnections += 1
                 }
-            case .notShared where before.phase == .awaiting && !before.asksForRest && state.isUnderWay:
+            case .notShared where before.phase == .awaiting && !before.asksForRest && state.isInFlight:
                 connections = 0
                 leftOthers += 1
             case .head where before.phase == .awaiting: answered = true
@@ -264,7 +264,7 @@ import Testing
         }
 
         private func problem(of state: Moment) -> String? {
-            if state.isUnderWay != isOpen { return "an exchange that ended more or less than once" }
+            if state.isInFlight != isOpen { return "an exchange that ended more or less than once" }
             return isOpen && state.isSuspended != isSuspended ? "suspended, and not suspended" : nil
         }
 
@@ -281,7 +281,7 @@ import Testing
 
     /// Checks invariants of a state alone, however it was reached.
     private static func problem(of state: ExchangeState) -> String? {
-        if !state.isUnderWay || state.isSuspended {
+        if !state.isInFlight || state.isSuspended {
             if state.patience != .unlimited { return "the clock runs" }
             if state.passesRequest { return "bytes pass" }
             if state.movesBody { return "a body is measured" }
@@ -309,7 +309,7 @@ import Testing
                 let step = steps[index]
                 index += 1
                 // An ended exchange ignores the event.
-                if !before.isUnderWay, step.next == place.state, step.action == .none { continue }
+                if !before.isInFlight, step.next == place.state, step.action == .none { continue }
                 var follower = place.observer
                 if let problem = follower.take(event, giving: step.action, from: before, to: states.moments[step.next])
                 {

@@ -3,7 +3,7 @@ import Testing
 
 /// Interrupted responses: what arrived is delivered, however slowly the client reads, and the client notices the cut.
 @Suite(.sharedBed(OriginBed.prepare), .timeLimit(.minutes(5)))
-struct BrokenOffTests {
+struct InterruptedTests {
     let shared: SharedBed
 
     init() throws {
