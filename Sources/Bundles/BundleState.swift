@@ -27,8 +27,7 @@ package struct BundleState: Sendable, Codable, Equatable {
     package var rootExpires: Int64? { (try? knownRoot())?.expires }
 
     /// This state under a later root. What is known of a role is forgotten where that root leaves so few of its keys
-    /// that
-    /// nothing signed before is valid (TUF section 5.3.11).
+    /// that nothing signed before is valid (TUF section 5.3.11).
     func under(_ later: BundleRoot, _ envelope: Envelope, insteadOf root: BundleRoot) -> BundleState {
         func kept(_ version: Int, _ role: BundleRole) -> Int {
             later[role].mayAccept(signaturesOf: root[role]) ? version : 0

@@ -127,8 +127,7 @@ package final class Snapshot: Sendable {
     }
 
     /// Makes a copy for a proxy of `pinproxy exec --start`: on a loopback port that the system chooses, without an
-    /// admin
-    /// port and a collector, and with short drains. It has its owner's secrets, and serves only the owner.
+    /// admin port and a collector, and with short drains. It has its owner's secrets, and serves only the owner.
     package convenience init(forRuns other: Snapshot, of owner: UInt32) {
         var (proxy, timeouts, log) = (other.proxy, other.timeouts, other.log)
         proxy.listen = ListenSettings(addresses: [ListenAddress(ip: "127.0.0.1", port: 0)])

@@ -30,8 +30,7 @@ package struct SystemTrust: Sendable {
         "/usr/lib/ssl/certs", "/usr/local/ssl/certs", "/usr/share/.mono/new-certs/Trust",
     ]
     /// Directories where p11-kit finds certificates added by an administrator: Fedora, openSUSE, Arch. There GnuTLS and
-    /// NSS get
-    /// them from p11-kit, and don't read the files above.
+    /// NSS get them from p11-kit, and don't read the files above.
     package static let anchors = [
         "/etc/pki/ca-trust/source/anchors", "/etc/pki/trust/anchors", "/etc/ca-certificates/trust-source/anchors",
     ]

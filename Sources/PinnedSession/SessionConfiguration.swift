@@ -102,8 +102,7 @@ public enum CacheStorage: Sendable, Hashable {
     /// Responses are stored in memory, up to this many bytes.
     case memory(bytes: Int)
     /// Responses are stored in a directory, up to this many bytes; made if missing, for this user alone. One session at
-    /// a time uses it: in
-    /// others nothing is stored meanwhile.
+    /// a time uses it: in others nothing is stored meanwhile.
     case disk(directory: String, bytes: Int)
 }
 
@@ -147,8 +146,7 @@ public enum RedirectPolicy: Sendable, Hashable {
     /// The redirect is the response.
     case pass
     /// Follow redirects by RFC 9110 section 15.4. Each target has its own policy, pins and credentials. Authorization
-    /// and Cookie are
-    /// dropped for another origin, and https never redirects to http.
+    /// and Cookie are dropped for another origin, and https never redirects to http.
     case follow
     /// Fail the task.
     case refuse

@@ -3,8 +3,7 @@ import PinproxySecurity
 import PinproxyTLS
 
 /// Certificates up to the verdict, with the evidence for them. The keys of ``FixedChain`` were deleted: only its leaf
-/// may
-/// be accepted.
+/// may be accepted.
 enum Certificates {
     private static let name = ServerName(host: "a.test")
     private static let anchors = (try? Certificate(der: FixedChain.root)).map { TrustAnchors([$0]) }

@@ -104,8 +104,7 @@ struct DoctorTests {
                 held.append(connection)
             }
             // The limit: both ends of 32, and the clients' own; the proxy's end of others closes when it is used. Files
-            // opened to
-            // read something are closed again.
+            // opened to read something are closed again.
             try await eventually("no more to be open") { try proxy.openDescriptors() <= before + 100 + 100 + 32 }
             let curl = try await bed.curl(via: proxy, ["-sS", "--retry", "0", "https://pinproxy.test/"])
             #expect(curl.succeeded && curl.output.hasPrefix("pinproxy answers"), "\(curl)")

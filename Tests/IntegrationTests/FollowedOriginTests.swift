@@ -3,8 +3,7 @@ import PinproxyTestAuthority
 import Testing
 
 /// `session.redirects: follow` across origins: no client gets through the proxy what the origin that it asked isn't
-/// allowed
-/// to read, and no place gets what was meant for another.
+/// allowed to read, and no place gets what was meant for another.
 @Suite(.sharedBed(FollowedOriginBed.prepare), .timeLimit(.minutes(5)))
 struct FollowedOriginTests {
     let shared: SharedBed

@@ -1,8 +1,7 @@
 import PinproxyConfiguration
 
 /// Decides when a service is asked next: the server of the bundle, or a collector. After failures it is asked later and
-/// later;
-/// machines that were started together spread out.
+/// later; machines that were started together spread out.
 struct ServicePace {
     static let shortest: Duration = .seconds(10)
 

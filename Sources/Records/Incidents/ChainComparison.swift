@@ -1,8 +1,8 @@
 package import PinproxyTLS
 
 /// The differences between a refused chain and one of the host that matched a pin, in words. Texts of certificates are
-/// in it,
-/// which an attacker may have written. What clears a chain (a renewal, a rotation) is said only of one that verifies.
+/// in it, which an attacker may have written. What clears a chain (a renewal, a rotation) is said only of one that
+/// verifies.
 package struct ChainComparison: Encodable, Sendable, Equatable {
     package enum Kind: String, Encodable, Sendable, CaseIterable {
         /// The leaf is unchanged, and no pin matches: the pins have changed.

@@ -2,8 +2,7 @@ import PinproxyEventLoop
 import PinproxyTLS
 
 /// Whether the wall clock has run evenly for a while. A record that is old by a clock that has just been set, or by
-/// that of a
-/// machine that has just started, may not be old.
+/// that of a machine that has just started, may not be old.
 struct SteadyClock {
     static let trial: UInt64 = 3600 * 1_000_000_000
     /// Seconds: the most that it may gain or lose between two looks, by the monotonic clock.

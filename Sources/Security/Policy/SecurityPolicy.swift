@@ -9,8 +9,8 @@ package import PinproxyTLS
 /// let verdict = policy.evaluate(presented, host: .dns("api.example.com"), anchors: anchors, at: now)
 /// ```
 ///
-/// **The rules**, one for each way the switches can stand ("valid" is
-/// `TrustAnchors.verify` with the given clock; "name" is asked for where `validatesDomainName`):
+/// **The rules**, one for each way the switches can stand ("valid" is `TrustAnchors.verify` with the given clock;
+/// "name" is asked for where `validatesDomainName`):
 ///
 /// | mode        | allows invalid | accepted if                                                        |
 /// |-------------|----------------|--------------------------------------------------------------------|

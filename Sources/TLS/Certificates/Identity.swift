@@ -20,8 +20,7 @@ package struct Identity: Sendable {
     package var leaf: Certificate { chain[0] }
 
     /// This identity with its leaf parsed. A leaf built field by field is encoded for each handshake; parsing it costs
-    /// some
-    /// fifteen times as much, once.
+    /// some fifteen times as much, once.
     package var parsedAgain: Identity {
         guard let leaf = try? Certificate(der: leaf.der),
             let same = try? Identity(chain: [leaf] + chain.dropFirst(), key: key)

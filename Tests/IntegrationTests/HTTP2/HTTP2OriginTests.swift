@@ -92,8 +92,8 @@ struct HTTP2OriginTests {
     }
 
     /// nginx sends GOAWAY after so many requests, and closes. No client notices, not even with a request that must not
-    /// be repeated: what it
-    /// leaves out was not processed (RFC 9113 section 8.7), and neither was what is still to be sent.
+    /// be repeated: what it leaves out was not processed (RFC 9113 section 8.7), and neither was what is still to be
+    /// sent.
     @Test(arguments: ["--http1.1", "--http2"], ["GET", "POST"])
     func nginxEndsItsConnectionsUnnoticed(option: String, method: String) async throws {
         try await withTestBed { bed in
