@@ -200,8 +200,8 @@ struct LibrarySessionTests {
             var request = try HTTPRequest(bed.url + its)
             request.timeout = .milliseconds(100)
             let error = await failure { _ = try await session.data(for: request) }
-            guard case .timedOut? = error else { return note("\(String(describing: error))") }
-            #expect(error?.code == -1001)
+            guard case .timedOut(let text)? = error else { return note("\(String(describing: error))") }
+            #expect(text.contains("0.1 seconds") && error?.code == -1001, "\(text)")
             // Others keep the session's.
             #expect(try await session.data(for: HTTPRequest(bed.url + "/echo")).response.status == 200)
         }
