@@ -121,19 +121,16 @@ struct ConsumerTests {
             }
 
             let dynamic = try await bed.run(["readelf", "-d", program])
-            let needed = dynamic.output.split(separator: "\n").filter { $0.contains("(NEEDED)") }
-                .compactMap { $0.split(separator: "[").last?.dropLast().description }
-            let toolchain = Set(try FileManager.default.contentsOfDirectory(atPath: try runtime()))
+            func values(_ tag: String) -> [String] {
+                dynamic.output.split(separator: "\n").filter { $0.contains("(\(tag))") }
+                    .compactMap { $0.split(separator: "[").last?.dropLast().description }
+            }
+            let needed = values("NEEDED")
+            // Where the program finds Swift's own shared objects.
+            let runtime = try #require(values("RUNPATH").first?.split(separator: ":").first)
+            let toolchain = Set(try FileManager.default.contentsOfDirectory(atPath: String(runtime)))
             let own = needed.filter { !toolchain.contains($0) && !Self.system.contains($0) }
             #expect(own.sorted() == Self.linked, "\(needed)")
         }
-    }
-
-    /// The directory of Swift's own shared objects.
-    private func runtime() throws -> String {
-        let maps = try String(contentsOfFile: "/proc/self/maps", encoding: .utf8)
-        let line = try #require(maps.split(separator: "\n").first { $0.hasSuffix("/libswiftCore.so") })
-        let path = try #require(line.firstIndex(of: "/").map { String(line[$0...]) })
-        return (path as NSString).deletingLastPathComponent
     }
 }
