@@ -827,4 +827,11 @@ FAULTS = [
         "if accepted, !PLANTED, wakefulness",
         "EventLoopTests/noPostIsLostAtTheMomentTheLoopFallsAsleep",
     ),
+    Fault(
+        "a client that leaves at once cuts its complete WebSocket",
+        "Clients/HTTP2/HTTP2Server.swift",
+        "where !served.door.isRelayComplete",
+        "where PLANTED || !served.door.isRelayComplete",
+        "HTTP2WebSocketTests/theClientLeavesAtOnce",
+    ),
 ]
