@@ -13,7 +13,9 @@ extension HTTPRequest {
         guard let url = request.url else { throw .invalidRequest("the URLRequest has no URL") }
         try self.init(url, method: request.httpMethod ?? "GET")
         handlesCookies = request.httpShouldHandleCookies
-        if request.timeoutInterval != 60 { timeout = .seconds(min(max(request.timeoutInterval, 0), 1e9)) }
+        if request.timeoutInterval != 60, !request.timeoutInterval.isNaN {
+            timeout = .seconds(min(max(request.timeoutInterval, 0), 1e9))
+        }
         for (name, value) in (request.allHTTPHeaderFields ?? [:]).sorted(by: { $0.key < $1.key }) {
             // The session knows it better.
             if name.lowercased() == "content-length" { continue }

@@ -53,10 +53,12 @@ package struct UpstreamSettings: Sendable {
 }
 
 extension Duration {
-    /// Whole nanoseconds; 0 for negative ones.
+    /// Whole nanoseconds; 0 for negative durations, and a century for longer ones.
     package var nanoseconds: UInt64 {
         let (seconds, attoseconds) = components
         guard seconds >= 0, attoseconds >= 0 else { return 0 }
-        return UInt64(seconds) * 1_000_000_000 + UInt64(attoseconds / 1_000_000_000)
+        return UInt64(min(seconds, Self.century)) * 1_000_000_000 + UInt64(attoseconds / 1_000_000_000)
     }
+
+    private static let century: Int64 = 3_155_760_000
 }

@@ -23,7 +23,7 @@ struct LibraryConnectionTests {
             }
             let tasks = try ["a", "b", "c", "d", "e", "f"].map { try hold($0, at: bed.url, of: session) }
             for name in ["a", "b"] { _ = try await bed.origin.events.first("held") { $0["name"] == name } }
-            // Another host has a limit of its own.
+            // Another host has a separate limit.
             let other = try hold("other", at: bed.otherURL, of: session)
             _ = try await bed.origin.events.first("held") { $0["name"] == "other" }
             // A task that is cancelled leaves its turn to the next one.

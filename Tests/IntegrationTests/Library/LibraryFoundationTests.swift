@@ -50,7 +50,8 @@ struct LibraryFoundationTests {
 
     /// The default isn't a wish: the session's stays.
     @Test(arguments: [
-        (60.0, nil as Duration?), (0.5, .milliseconds(500)), (-1, .zero), (.infinity, .seconds(1_000_000_000)),
+        (60.0, nil as Duration?), (.nan, nil), (0.5, .milliseconds(500)), (-1, .zero),
+        (.infinity, .seconds(1_000_000_000)),
     ])
     func itsTimeoutIsTheRequests(_ interval: TimeInterval, _ timeout: Duration?) throws {
         var request = URLRequest(url: try #require(URL(string: "https://api.localhost/")))

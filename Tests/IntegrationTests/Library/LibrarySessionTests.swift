@@ -202,6 +202,9 @@ struct LibrarySessionTests {
             let error = await failure { _ = try await session.data(for: request) }
             guard case .timedOut(let text)? = error else { return note("\(String(describing: error))") }
             #expect(text.contains("0.1 seconds") && error?.code == -1001, "\(text)")
+            var patient = try HTTPRequest(bed.url + "/echo")
+            patient.timeout = .seconds(Int64.max)
+            #expect(try await session.data(for: patient).response.status == 200)
             // Others keep the session's.
             #expect(try await session.data(for: HTTPRequest(bed.url + "/echo")).response.status == 200)
         }
