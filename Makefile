@@ -127,8 +127,8 @@ RELEASES := bookworm trixie
 in = $(if $(filter-out $(HERE),$(1)),python3 -B Tests/System/release.py $(1) )
 folder = $(if $(filter-out $(HERE),$(1)),.build-$(1),.build)
 
-.PHONY: suite run release install manual packages deb test test-clients test-library test-programs test-system bench \
-	bench-many soak fleet bench-check faults fuzz fuzz-minimize desync lint format unit site
+.PHONY: compiled suite run release install manual packages deb test test-clients test-library test-programs test-system bench \
+	bench-many soak fleet bench-check faults fuzz fuzz-minimize desync lint format unit unit-one unit-other site
 
 run: release
 	@.ci/first-steps
@@ -190,7 +190,14 @@ deb: release
 		--changes-file=.build/deb/pinproxy.changes --changes-option=-u.build/deb
 	lintian --fail-on error,warning --no-cfg --display-info --allow-root .build/deb/pinproxy_*.deb
 
-test: $(if $(SANITIZE)$(CONFINED)$(ONLY),,test-system-$(or $(RELEASE),$(HERE))) suite
+# The machine is booted while the tests are compiled. Either output comes in one piece.
+TESTED := $(or $(RELEASE),$(HERE))
+test:
+ifeq ($(SANITIZE)$(CONFINED)$(ONLY),)
+	@$(MAKE) --no-print-directory packaged-$(TESTED)
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target booted-$(TESTED) compiled
+endif
+	@$(MAKE) --no-print-directory suite
 
 # The test targets with the suites of ONLY, which may be a regular expression: no others are built.
 ifdef ONLY
@@ -203,6 +210,8 @@ endif
 # Targets that depend on the program or start it are left out.
 MODULES := Addresses EventLoop TLS HTTPWire Caching HTTP2 Security Serialization DiskStore Reachability LocalPeers \
 	Transport Isolation Session PinnedSession Bundles Configuration Records Clients Daemon
+# Half of the work.
+FIRST_MODULES := Session PinnedSession TLS Bundles Reachability Clients HTTPWire
 ifneq ($(filter-out $(HERE),$(RELEASE)),)
 unit:
 	@.ci/install-packages python3 debootstrap
@@ -212,7 +221,16 @@ unit: export PINPROXY_TESTS := $(MODULES:%=%Tests)
 unit:
 	@.ci/install-packages $(TO_BUILD) $(TO_TEST_MODULES)
 	$(BUILD) --build-tests $(CHECKED)
-	swift test --skip-build --experimental-maximum-parallelization-width $(AT_ONCE)
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target unit-one unit-other
+
+# One process leaves a processor idle while a test waits on its thread. SwiftPM would lock the build folder.
+FIRST := ^($(subst $() ,|,$(FIRST_MODULES)))Tests[.]
+RUN_MODULES = .build/debug/pinproxyPackageTests.xctest --testing-library swift-testing \
+	--experimental-maximum-parallelization-width $(AT_ONCE)
+unit-one:
+	@$(RUN_MODULES) --filter '$(FIRST)'
+unit-other:
+	@$(RUN_MODULES) --skip '$(FIRST)'
 endif
 
 # What the release, its package and the modules' tests need.
@@ -221,14 +239,16 @@ packages:
 
 # Without the booted machine; SKIP=IntegrationTests leaves those out.
 ifneq ($(filter-out $(HERE),$(RELEASE)),)
-suite:
+compiled suite:
 	@.ci/install-packages python3 debootstrap
-	$(call in,$(RELEASE))make suite SANITIZE=$(SANITIZE) CONFINED=$(CONFINED) SKIP=$(SKIP) $(ONLY:%=ONLY='%')
+	$(call in,$(RELEASE))make $@ SANITIZE=$(SANITIZE) CONFINED=$(CONFINED) SKIP=$(SKIP) $(ONLY:%=ONLY='%')
 else
-suite: $(PYTHON)/installed
+compiled: $(PYTHON)/installed
 	@.ci/install-packages $(TO_BUILD) $(TO_TEST)
 	python3 -B Tests/Faults/plant.py --check
 	$(BUILD) --build-tests $(CHECKED) $(SANITIZED)
+
+suite: compiled
 	@# Failures are repeated at the end, with the runner's last line: a truncated log still has them there.
 	swift test --skip-build $(SANITIZED) $(ONLY:%=--filter '%') $(SKIP:%=--skip %) \
 		--experimental-maximum-parallelization-width $(AT_ONCE) |& tee .build/tests.log || \
@@ -361,10 +381,19 @@ bench-check: release
 test-system: $(if $(RELEASE),test-system-$(RELEASE),$(RELEASES:%=test-system-%) test-system-upgrade)
 
 $(RELEASES:%=test-system-%): test-system-%:
+	@$(MAKE) --no-print-directory packaged-$*
+	@$(MAKE) --no-print-directory booted-$*
+
+# The package of a release, if its machine can boot here.
+$(RELEASES:%=packaged-%): packaged-%:
 	@.ci/install-packages python3
+	@[ -n "$$(python3 -B Tests/System/machine.py $*)" ] || \
+	{ .ci/install-packages debootstrap systemd-container && $(call in,$*)make deb; }
+
+# That package on its machine.
+$(RELEASES:%=booted-%): booted-%:
 	@reason=$$(python3 -B Tests/System/machine.py $*); \
 	if [ -n "$$reason" ]; then echo "SKIP  the package on a booted machine: $$reason"; exit 0; fi; \
-	.ci/install-packages debootstrap systemd-container && $(call in,$*)make deb && \
 	python3 -B Tests/System/run.py $* $(call folder,$*)/deb/pinproxy_*.deb
 
 # The first release's package, on a machine that is upgraded to the second.

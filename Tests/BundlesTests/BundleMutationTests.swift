@@ -28,10 +28,11 @@ import Testing
         }
     }
 
-    /// Each bit of each byte.
-    @Test(arguments: 0..<8) func noChangedBitChangesTheBundle(bit: Int) {
+    /// Two bits of each byte, in turn. The fuzzer changes all.
+    @Test(arguments: 0..<2) func noChangedBitChangesTheBundle(half: Int) {
         var accepted = 0
         for index in bytes.indices {
+            let bit = index % 4 + 4 * half
             var changed = bytes
             changed[index] ^= 1 << bit
             guard let verified = try? verifier.verify(changed, after: nil, at: BundleBed.now) else { continue }
@@ -39,7 +40,7 @@ import Testing
             #expect(verified.bundle == bundle, "bit \(bit) of byte \(index)")
         }
         // The line end may become other white space; everything else matters.
-        #expect(accepted <= 1, "bit \(bit)")
+        #expect(accepted <= 1)
     }
 
     /// Each byte removed, and each doubled.

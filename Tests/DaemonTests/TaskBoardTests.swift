@@ -12,10 +12,11 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct TaskBoardTests {
     /// Runs a loop until `ask` has been answered.
     private func answer<Answer>(
-        _ ask: (TaskBoard, @escaping (Answer) -> Void) -> Void, of bench: WorkerBench
+        _ ask: (TaskBoard, @escaping (Answer) -> Void) -> Void, of bench: WorkerBench,
+        within patience: Duration = WorkerInquiry.patience
     ) throws -> Answer {
         let loop = try EventLoop()
-        let board = TaskBoard(loop: loop, workers: bench.workers, sessionCount: 3)
+        let board = TaskBoard(loop: loop, workers: bench.workers, sessionCount: 3, patience: patience)
         var answer: Answer?
         ask(board) {
             #expect(answer == nil, "answered twice")
@@ -45,10 +46,12 @@ import Testing
         // Numbers alternate: 1 and 4 are the first worker's, 2 and 5 the second's, 3 is the control socket's own.
         let own = UInt64(number + 4)
         let other = UInt64(2 - number)
-        let silent: TaskBoard.Finding = try answer({ $0.find(own, completion: $1) }, of: bench)
+        // Only the silent worker is asked.
+        let short: Duration = .milliseconds(1)
+        let silent: TaskBoard.Finding = try answer({ $0.find(own, completion: $1) }, of: bench, within: short)
         #expect(describe(silent) == "silent: worker \(number + 1)")
         let cancelled: TaskBoard.Finding = try answer(
-            { $0.order(.cancel, own, because: "a test", completion: $1) }, of: bench)
+            { $0.order(.cancel, own, because: "a test", completion: $1) }, of: bench, within: short)
         #expect(describe(cancelled) == "silent: worker \(number + 1)")
         for none in [other, 3, 0] {
             let finding: TaskBoard.Finding = try answer({ $0.find(none, completion: $1) }, of: bench)

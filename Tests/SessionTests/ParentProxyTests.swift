@@ -61,11 +61,11 @@ import Testing
     }
 
     private func plainTarget(
-        _ bench: Workbench, _ layer: UpstreamTarget.Layer, host: String = "192.0.2.9", parent: ParentProxy,
-        addresses: AddressRules = AddressRules(), via: String? = nil
+        _ bench: Workbench, _ layer: UpstreamTarget.Layer, host: String = "192.0.2.9", port: UInt16 = 22,
+        parent: ParentProxy?, addresses: AddressRules = AddressRules(), via: String? = nil
     ) throws -> UpstreamTarget {
         UpstreamTarget(
-            host: host, port: 22, layer: layer,
+            host: host, port: port, layer: layer,
             upstream: UpstreamSettings(
                 anchors: try OriginAuthority.shared.get().anchors, parent: parent, addresses: addresses), via: via)
     }
@@ -98,8 +98,10 @@ import Testing
         let plain = try #require(bench.connect(to: plainTarget(bench, .plain, parent: parent)).get() as? HTTP1Upstream)
         #expect(plain.parentHop?.edits.list.map(\.name) == ["Proxy-Authorization"])
         plain.close()
-        let here = try bench.connect(to: bench.target(port: peer.port))
-        if case .success(let connection as HTTP1Upstream) = here { #expect(connection.parentHop == nil) }
+        let target = try plainTarget(bench, .plain, host: "127.0.0.1", port: peer.port, parent: nil)
+        let direct = try #require(bench.connect(to: target).get() as? HTTP1Upstream)
+        #expect(direct.parentHop == nil)
+        direct.close()
     }
 
     @Test func connectNamesTheHopsSoFar() throws {

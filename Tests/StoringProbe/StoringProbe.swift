@@ -4,23 +4,27 @@ import PinproxyTLS
 
 /// Opens a store, verifies its contents, then stores and removes endlessly.
 ///
-///     StoringProbe DIRECTORY BYTES SEED
+///     StoringProbe DIRECTORY BYTES SEED [holding]
 ///
 /// Prints `begin`, then `opened FOUND RECORDS WRONG`: the records that it found, those that the store counts, and those
-/// that differ from what was stored. Then a line for each event, and for each action.
+/// that differ from what was stored. Then a line for each event, and for each action. With `holding` it waits to be
+/// killed once it has a body in a file that is not committed, and prints `holding`.
 @main enum StoringProbe {
     /// Keys in use.
     private static let keys = 40
+    /// Longer bodies are in files.
+    private static let largestInRow = 8192
 
     static func main() throws {
         let words = CommandLine.arguments
-        guard words.count == 4, let limit = UInt64(words[2]), let seed = UInt64(words[3]) else { exit(64) }
+        guard words.count >= 4, let limit = UInt64(words[2]), let seed = UInt64(words[3]) else { exit(64) }
+        let holds = words.dropFirst(4).first == "holding"
         say("begin")
         let store = try DiskStore(directory: words[1], limit: limit, report: { say("event \($0)") })
         let (records, wrong) = verify(store)
         say("opened \(records) \(store.status.records) \(wrong)")
         var random = Random(state: seed)
-        while true { try act(store, &random) }
+        while true { try act(store, &random, holds) }
     }
 
     private static func verify(_ store: DiskStore) -> (records: Int, wrong: Int) {
@@ -41,7 +45,7 @@ import PinproxyTLS
         return (count, wrong)
     }
 
-    private static func act(_ store: DiskStore, _ random: inout Random) throws {
+    private static func act(_ store: DiskStore, _ random: inout Random, _ holds: Bool) throws {
         let identity = identity(random.next(keys), random.next(3))
         switch random.next(10) {
         case 0: try store.purge(host: identity.host)
@@ -56,6 +60,10 @@ import PinproxyTLS
             let (seed, length) = (UInt64(random.next(1 << 30)), random.next(random.next(2) == 0 ? 3000 : 150_000))
             var writer = try store.writer(identity)
             try writer.append(body(seed, length))
+            if holds, length > largestInRow {
+                say("holding")
+                while true { pause() }
+            }
             if random.next(8) > 0 { _ = try writer.commit(head: Array("\(seed) \(length)".utf8), metadata: []) }
         }
         say("did")

@@ -69,6 +69,8 @@ final class SocketPair {
 
     /// Closes the server's end without notice.
     func closeServer() {
+        // A process that another test starts may still hold a copy, until it executes its program.
+        shutdown(server, CInt(SHUT_RDWR))
         close(server)
         server = -1
     }

@@ -62,7 +62,7 @@ final class VerifiedTunnel: ByteStreamOwner {
     private static let flightLimit = ServerFlight.limit + (32 << 10)
 
     /// - Parameters:
-    /// - received: the client's bytes after CONNECT.
+    ///   - received: the client's bytes after CONNECT.
     ///   - completion: called once, on the loop, perhaps before ``start()`` returns; never after ``cancel()``. The
     ///     upstream side of a refused or failed tunnel is closed by then.
     init(

@@ -14,7 +14,7 @@ struct ControlCall: ~Copyable {
     var descriptor: CInt { socket.raw }
 
     /// - Parameters:
-    /// - process: must be listening there.
+    ///   - process: must be listening there.
     ///   - seconds: for each read and write.
     ///   - fields: of the head besides Host, each with its line's end.
     init(

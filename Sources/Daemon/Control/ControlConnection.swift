@@ -26,7 +26,7 @@ final class ControlConnection {
 
     /// - Parameters:
     ///   - answer: called for each request; calls back once, at once or later, on the loop.
-    /// - ended: called once, when the connection is closed.
+    ///   - ended: called once, when the connection is closed.
     init(
         stream: ByteStream, session: LoopSession, settings: ServerSettings, door: ControlDoor, claimant: Claimant,
         answer: @escaping Answer, feed: @escaping () -> LiveFeed?, ended: @escaping (ControlConnection) -> Void

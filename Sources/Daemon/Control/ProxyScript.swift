@@ -7,7 +7,7 @@ enum ProxyScript {
 
     /// - Parameters:
     ///   - listeners: where the proxy listens.
-    /// - host: the client's name for this machine, without a port; nil: unknown.
+    ///   - host: the client's name for this machine, without a port; nil: unknown.
     ///   - isSecure: the proxy's port speaks TLS.
     static func text(_ listeners: [SocketAddress], askedAs host: String?, isSecure: Bool) -> String {
         let word = isSecure ? "HTTPS" : "PROXY"

@@ -14,11 +14,15 @@ final class TaskBoard {
     private let workers: [WorkerThread]
     /// See ``LoopSession``.
     private let sessionCount: Int
+    private let patience: Duration
 
-    init(loop: EventLoop, workers: [WorkerThread], sessionCount: Int) {
+    init(
+        loop: EventLoop, workers: [WorkerThread], sessionCount: Int, patience: Duration = WorkerInquiry.patience
+    ) {
         self.loop = loop
         self.workers = workers
         self.sessionCount = sessionCount
+        self.patience = patience
     }
 
     /// - Parameter completion: called once on the loop.
@@ -35,7 +39,7 @@ final class TaskBoard {
     }
 
     /// - Parameters:
-    /// - cause: who orders it, for the log and the client.
+    ///   - cause: who orders it, for the log and the client.
     ///   - completion: called once on the loop. A silent worker obeys later.
     func order(_ order: TaskOrder, _ number: UInt64, because cause: String, completion: @escaping (Finding) -> Void) {
         ask(number, completion: completion) { $0.obey(order, task: number, because: cause) }
@@ -57,7 +61,7 @@ final class TaskBoard {
         _ workers: [WorkerThread], _ question: @escaping @Sendable (Worker) -> Answer,
         completion: @escaping ([Answer], [String]) -> Void
     ) {
-        WorkerInquiry(loop: loop, workers: workers).ask(question) { answers in
+        WorkerInquiry(loop: loop, workers: workers, patience: patience).ask(question) { answers in
             completion(
                 answers.compactMap { $0 }, answers.indices.filter { answers[$0] == nil }.map { workers[$0].name })
         }

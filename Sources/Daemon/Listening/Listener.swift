@@ -27,9 +27,9 @@ final class Listener: SocketHandler {
     /// - Parameters:
     ///   - socket: taken over.
     ///   - hasRoom: asked before each connection is accepted.
-    /// - mustWait: called when a client finds no room; call ``resume()`` when there is.
-    /// - accepted: takes each connection, and whether it has waited.
-    /// - failed: called when accepting pauses.
+    ///   - mustWait: called when a client finds no room; call ``resume()`` when there is.
+    ///   - accepted: takes each connection, and whether it has waited.
+    ///   - failed: called when accepting pauses.
     init(
         loop: EventLoop, socket: ListeningSocket, hasRoom: @escaping () -> Bool = { true },
         mustWait: @escaping () -> Void = {},

@@ -22,7 +22,7 @@ final class MemoryWatch {
     private lazy var deadline = Deadline(loop: loop, owner: self) { $0.measure() }
 
     /// - Parameters:
-    /// - shed: closes idle connections, and reports their number on any thread.
+    ///   - shed: closes idle connections, and reports their number on any thread.
     ///   - ended: memory is no longer short.
     init(
         loop: EventLoop, group: MemoryGroup, pressure: MemoryPressure, logger: Logger,

@@ -34,8 +34,8 @@ final class Shortage {
     }
 
     /// - Parameters:
-    /// - quietNanoseconds: without a shortage, until it has ended.
-    /// - goesOn: whether clients wait now.
+    ///   - quietNanoseconds: without a shortage, until it has ended.
+    ///   - goesOn: whether clients wait now.
     init(
         _ event: Logger.Message, _ effect: Effect = .newClientsWait, loop: EventLoop, logger: Logger,
         quietNanoseconds: UInt64 = 5_000_000_000, goesOn: @escaping () -> Bool = { false }

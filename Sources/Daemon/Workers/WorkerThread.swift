@@ -44,14 +44,16 @@ struct WorkerInquiry {
 
     let loop: EventLoop
     let workers: [WorkerThread]
+    var patience = Self.patience
 
     /// - Parameters:
     ///   - question: asked on each worker's thread.
-    /// - completion: called once on the loop with the answers by worker; nil: too late.
+    ///   - completion: called once on the loop with the answers by worker; nil: too late.
     func ask<Answer: Sendable>(
         _ question: @escaping @Sendable (Worker) -> Answer, completion: @escaping ([Answer?]) -> Void
     ) {
-        let round = LoopBound(Round(loop: loop, count: workers.count, completion: completion), on: loop)
+        let round = LoopBound(
+            Round(loop: loop, count: workers.count, within: patience, completion: completion), on: loop)
         for (number, worker) in workers.enumerated() {
             worker.perform { worker in
                 let answer = question(worker)
@@ -68,12 +70,12 @@ struct WorkerInquiry {
         /// Keeps the round alive until it ends, also without answers.
         private var selfWhileRunning: Round?
 
-        init(loop: EventLoop, count: Int, completion: @escaping ([Answer?]) -> Void) {
+        init(loop: EventLoop, count: Int, within patience: Duration, completion: @escaping ([Answer?]) -> Void) {
             answers = Array(repeating: nil, count: count)
             missing = count
             self.completion = completion
             selfWhileRunning = self
-            timer = Timer(loop: loop, owner: self, afterNanoseconds: WorkerInquiry.patience.nanoseconds) { $0.end() }
+            timer = Timer(loop: loop, owner: self, afterNanoseconds: patience.nanoseconds) { $0.end() }
         }
 
         func add(_ answer: Answer, from number: Int) {

@@ -35,7 +35,7 @@ package final class LogOutput: Sendable {
     /// - Parameters:
     ///   - descriptor: stays open until ``finish(within:)``; not owned.
     ///   - capacity: bytes that may wait.
-    /// - journal: takes records of the format ``LogFormat/journal``.
+    ///   - journal: takes records of the format ``LogFormat/journal``.
     ///   - isJournalUsual: whether ``apply(_:)`` takes `auto` for the journal.
     /// - Throws: if no thread can be started.
     package init(
