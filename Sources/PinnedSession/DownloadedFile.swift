@@ -8,6 +8,8 @@ import PinproxyTransport
 final class DownloadedFile: BodyReceiver {
     /// Bytes that may wait for those that are being written; both take turns in two buffers.
     private static let mostWaiting = 512 << 10
+    /// Fewer bytes wait for more, or for the end: each piece that is written wakes the queue's thread.
+    private static let leastWritten = 256 << 10
 
     var isReady: (() -> Void)?
     private(set) var failure: SessionError?
@@ -39,7 +41,7 @@ final class DownloadedFile: BodyReceiver {
         }
         next.bytes.append(copying: piece)
         carried += UInt64(piece.byteCount)
-        if spare != nil { writeNext() }
+        if spare != nil, next.bytes.count >= Self.leastWritten { writeNext() }
         return piece.byteCount
     }
 
@@ -56,7 +58,7 @@ final class DownloadedFile: BodyReceiver {
         spare = buffer
         if let error {
             failure = failure ?? error
-        } else if !next.bytes.isEmpty {
+        } else if completion != nil ? !next.bytes.isEmpty : next.bytes.count >= Self.leastWritten {
             writeNext()
         }
         if completion != nil {
@@ -70,6 +72,7 @@ final class DownloadedFile: BodyReceiver {
 
     func finish(_ completion: @escaping (Result<StoredBody, SessionError>) -> Void) {
         self.completion = completion
+        if spare != nil, failure == nil, !next.bytes.isEmpty { writeNext() }
         // Else it follows the last bytes.
         if spare != nil { finishWriting() }
     }
