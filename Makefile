@@ -128,7 +128,8 @@ in = $(if $(filter-out $(HERE),$(1)),python3 -B Tests/System/release.py $(1) )
 folder = $(if $(filter-out $(HERE),$(1)),.build-$(1),.build)
 
 .PHONY: compiled suite run release install manual packages deb test test-clients test-library test-programs \
-	test-system bench bench-many soak fleet bench-check faults fuzz fuzz-minimize desync lint format unit unit-one unit-other site
+	test-system bench bench-many soak fleet bench-check faults fuzz fuzz-minimize desync lint format unit unit-one \
+	unit-other site
 
 run: release
 	@.ci/first-steps
