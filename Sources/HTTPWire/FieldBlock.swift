@@ -174,7 +174,7 @@ extension MutableSpan<UInt8> {
 
     @inline(__always)
     private mutating func store(_ word: UInt64, at offset: Int) {
-        // Unsafe only in name: any bytes are a UInt8 each, and the store is checked.
+        // Safe: any bytes are valid UInt8 values, and the offset is checked.
         var raw = unsafe mutableBytes
         raw.storeBytes(of: word.littleEndian, toByteOffset: offset, as: UInt64.self)
     }

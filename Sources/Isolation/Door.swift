@@ -46,7 +46,7 @@ package final class Door {
 
     private func ended(_ connection: DoorConnection) {
         connections[ObjectIdentifier(connection)] = nil
-        if connections.count == Self.limit - 1 { for listener in listeners { listener.goOn() } }
+        if connections.count == Self.limit - 1 { for listener in listeners { listener.proceed() } }
         if connections.isEmpty { tellDrained() }
     }
 
@@ -93,7 +93,7 @@ final class DoorListener: SocketHandler {
     }
 
     func pause() { source?.wantsRead = false }
-    func goOn() { source?.wantsRead = true }
+    func proceed() { source?.wantsRead = true }
 
     /// Accepts connections that are already established.
     func acceptRest() {
@@ -112,7 +112,7 @@ final class DoorListener: SocketHandler {
         case .wouldBlock: return false
         case .failed:
             pause()
-            timer = Timer(loop: loop, owner: self, afterNanoseconds: Self.pauseNanoseconds) { $0.goOn() }
+            timer = Timer(loop: loop, owner: self, afterNanoseconds: Self.pauseNanoseconds) { $0.proceed() }
             return false
         }
     }

@@ -6,7 +6,7 @@ import PinproxyTransport
 
 /// Undoes a body's content codings as it arrives, within the bounds of ``ContentDecoder``.
 final class DecodedBody: BodyReceiver {
-    /// Bytes decoded at one time: what comes out of them is all that waits.
+    /// Bytes decoded at one time. Only their output is buffered.
     private static let step = 8 << 10
 
     var isReady: (() -> Void)? { didSet { receiver.isReady = isReady } }

@@ -37,7 +37,7 @@ import Testing
             let before = state
             let action = state.received(event)
             if isEnded, action != .none { return "\(action) after the end" }
-            if isSuspended, ![.none, .goOn, .refuse, .cut, .giveUp].contains(action) {
+            if isSuspended, ![.none, .proceed, .refuse, .cut, .giveUp].contains(action) {
                 return "\(action) while suspended"
             }
             note(event, before)
@@ -87,7 +87,7 @@ import Testing
                 isEnded = true
             case .fail, .giveUp, .cut: isEnded = true
             case .pause: isSuspended = true
-            case .goOn: isSuspended = false
+            case .proceed: isSuspended = false
             case .none: break
             }
             // The connection closes after these.

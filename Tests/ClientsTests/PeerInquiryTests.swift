@@ -126,11 +126,11 @@ import Testing
     /// No search is made as long as the queue is kept busy.
     @Test func oneUsersQuestionsLeaveRoomForOthers() throws {
         let loop = try EventLoop()
-        let (begun, goesOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let (begun, mayProceed) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         let inquiry = try PeerInquiry(sight: .everything) { inodes, _ in
             begun.signal()
-            goesOn.wait()
-            goesOn.signal()
+            mayProceed.wait()
+            mayProceed.signal()
             return SocketHolders()
         }
         var refused: [String] = []
@@ -150,6 +150,6 @@ import Testing
         ask(1)
         ask(2)
         #expect(refused == ["1: 1024 connections of user 1 wait for a process search"])
-        goesOn.signal()
+        mayProceed.signal()
     }
 }

@@ -48,8 +48,8 @@ import Testing
             followed within one origin and to *.cdn.test, at most 5, each by the policy, pins and rules of its host; \
             never from https to http, and not for browsers
             """,
-            "Basic and Digest are answered as ann, over https only", "not continued if they break off",
-            "identical GETs are made once",
+            "Basic and Digest are answered as ann, over https only", "not continued if interrupted",
+            "identical GETs are coalesced",
             "4 exchanges; others wait, and the last one to come goes first", "refused while reachability says WWAN",
             "goes to https://b.test/v2/users?a=b, by the policy, pins and rules of that host",
         ]

@@ -120,7 +120,7 @@ import Testing
         #expect(
             bed.problems() == [
                 """
-                2:91: warning: insecure: allow_http answers challenges over http:// too, where whoever is on the way \
+                2:91: warning: insecure: allow_http answers challenges over http:// too, where anyone on the network \
                 can read the password
                 """
             ])

@@ -39,12 +39,12 @@ import Testing
 
     @Test(arguments: 0...1) func aWorkerThatStallsKeepsNobodyElseWaiting(number: Int) throws {
         let bench = try WorkerBench()
-        let goOn = bench.hold(worker: number)
+        let proceed = bench.hold(worker: number)
         // Each worker gets one before its stall can be known.
         let first = try (1...2).map { _ in try Client(port: bench.port) }
         #expect(first[1 - number].isAnswered())
         for _ in 1...10 { #expect(try Client(port: bench.port).isAnswered()) }
-        goOn.signal()
+        proceed.signal()
         #expect(first[number].isAnswered())
     }
 }

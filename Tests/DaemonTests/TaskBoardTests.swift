@@ -39,8 +39,8 @@ import Testing
         let bench = try WorkerBench()
         let all: TaskList = try answer({ $0.list($1) }, of: bench)
         #expect(all.tasks.isEmpty && all.silentWorkers.isEmpty)
-        let goOn = bench.hold(worker: number)
-        defer { goOn.signal() }
+        let proceed = bench.hold(worker: number)
+        defer { proceed.signal() }
         let list: TaskList = try answer({ $0.list($1) }, of: bench)
         #expect(list.silentWorkers == ["worker \(number + 1)"])
         // Numbers alternate: 1 and 4 are the first worker's, 2 and 5 the second's, 3 is the control socket's own.

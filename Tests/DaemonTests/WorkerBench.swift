@@ -72,12 +72,12 @@ final class WorkerBench {
     /// Blocks a worker's loop.
     /// - Returns: the semaphore that unblocks it.
     func hold(worker number: Int) -> DispatchSemaphore {
-        let (isHeld, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let (isHeld, proceed) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         workers[number].perform { _ in
             isHeld.signal()
-            goOn.wait()
+            proceed.wait()
         }
         isHeld.wait()
-        return goOn
+        return proceed
     }
 }

@@ -146,7 +146,7 @@ import Testing
         #expect(gone == nil)
     }
 
-    @Test func theTimeStandsStillWithinATurnAndGoesOnInTheNext() throws {
+    @Test func theTimeStandsStillWithinATurnAndContinuesInTheNext() throws {
         let loop = try EventLoop()
         var times: [MonotonicTime] = []
         loop.handle.post { loop in

@@ -251,7 +251,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         #expect(try texts(fixture.answer(try fixture.resolver(), name)) == ["192.0.2.1"])
     }
 
-    @Test func aCancelledResolutionIsNeverToldItsQuestionGoesOnForOthers() throws {
+    @Test func aCancelledResolutionIsNeverToldItsQuestionContinuesForOthers() throws {
         final class Capture {}
         let fixture = try Fixture { _ in addresses("192.0.2.1") }
         let resolver = try fixture.resolver()

@@ -20,18 +20,18 @@ import Testing
             init(_ gone: Semaphore) { self.gone = gone }
             deinit { gone.signal() }
         }
-        let (gone, begun, goesOn) = (Semaphore(), Semaphore(), Semaphore())
+        let (gone, begun, mayProceed) = (Semaphore(), Semaphore(), Semaphore())
         var queue: WorkQueue? = try WorkQueue("test", isBackground: true)
         let done = Atomic(0)
         queue?.async {
             begun.signal()
-            goesOn.wait()
+            mayProceed.wait()
         }
         begun.wait()
         let held = Held(gone)
         queue?.async { withExtendedLifetime(held) { _ = done.add(1, ordering: .relaxed) } }
         queue = nil
-        goesOn.signal()
+        mayProceed.signal()
         _ = consume held
         gone.wait()
         #expect(done.load(ordering: .relaxed) == 1)

@@ -155,7 +155,7 @@ import Testing
         #expect(text.isEmpty)
     }
 
-    @Test func aSessionThatHasGivenBackMemoryGoesOn() throws {
+    @Test func aSessionThatHasGivenBackMemoryContinues() throws {
         let server = try Peer.server()
         let heads = (0..<20).flatMap { Raw.request(2 * $0 + 1, [("x", String(repeating: "y", count: 5000))]) }
         server.receive(heads)

@@ -244,7 +244,7 @@ struct KeptBodiesTests {
     // MARK: Replay
 
     /// A body that can't be kept for a retry is sent once.
-    @Test func aRequestGoesOnWithoutBeingKept() async throws {
+    @Test func aRequestContinuesWithoutBeingKept() async throws {
         try await withTestBed { bed in
             let budget = try await Bed(bed, bodies: "192KiB", inspected: "64KiB")
             var held: [(client: ChildProcess, name: String)] = []
@@ -277,7 +277,8 @@ struct KeptBodiesTests {
     // MARK: Sharing
 
     /// Clients that can't be served from memory are served by the origin.
-    @Test(arguments: ["chunked", "close", "length"]) func aSharedResponseGoesOnUnshared(coding: String) async throws {
+    @Test(arguments: ["chunked", "close", "length"]) func aSharedResponseContinuesUnshared(coding: String) async throws
+    {
         try await withTestBed { bed in
             let shared = try await SharedFetchBed(
                 bed, session: "{coalesce: true}",

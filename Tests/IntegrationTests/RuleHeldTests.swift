@@ -73,7 +73,7 @@ struct RuleHeldTests {
     }
 
     @Test(arguments: [("gzipSync", "gzip"), ("brotliCompressSync", "br"), ("deflateSync", "deflate")])
-    func aCodedBodyIsJudgedAndGoesOnAsItCame(function: String, coding: String) async throws {
+    func aCodedBodyIsJudgedAndContinuesAsItCame(function: String, coding: String) async throws {
         for (text, status) in [("[1, null]", 200), ("[1, null,]", 502)] {
             let body = try await coded(text, by: function)
             let head = Array("\(Self.head)Content-Encoding: \(coding)\r\nContent-Length: \(body.count)\r\n\r\n".utf8)
@@ -110,7 +110,7 @@ struct RuleHeldTests {
     @Test(
         arguments: ["Content-Length: 100\r\n", "Transfer-Encoding: chunked\r\n", "Connection: close\r\n"],
         ["cut", "close"])
-    func anOriginThatBreaksOffWhileHeldIsABadGateway(framing: String, kind: String) async throws {
+    func anInterruptedHeldResponseIsABadGateway(framing: String, kind: String) async throws {
         let name = "x\(UUID())"
         let start = framing.contains("chunked") ? "9\r\n[1, 2, 3]\r\n" : "[1, 2, 3]"
         let path = "/held-answer/\(name)/\(kind)/" + RuleBed.encoded(Array("\(Self.head)\(framing)\r\n\(start)".utf8))

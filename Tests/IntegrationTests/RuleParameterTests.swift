@@ -171,7 +171,7 @@ struct RuleParameterTests {
         if !Sanitizer.isOn { #expect(try shared.proxy.peakMemory() - before < 40 << 20) }
     }
 
-    @Test func aClientThatBreaksOffWithinItsBodyLeavesALine() async throws {
+    @Test func aClientThatEndsWithinItsBodyLeavesALine() async throws {
         let connection = try RawConnection(to: shared.proxy)
         try await connection.send(
             """

@@ -129,7 +129,7 @@ struct ShutdownTests {
     }
 
     /// A download that is interrupted meanwhile (`session.resume`) is resumed.
-    @Test func aDownloadThatBreaksOffIsContinued() async throws {
+    @Test func anInterruptedDownloadIsContinued() async throws {
         try await withTestBed { bed in
             let shared = try await DownloadBed.prepare(bed)
             let length = 2_000_000

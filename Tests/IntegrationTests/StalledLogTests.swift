@@ -20,7 +20,7 @@ struct StalledLogTests {
             let log = try StalledPipe()
             let proxy = try await ProxyProcess(in: bed, trust: nil, log: log)
             try await requests(Self.many, to: proxy)
-            log.goOn()
+            log.proceed()
             // In any order: each worker writes its own.
             let expected = Set((1...Self.many).map { "/\($0)" })
             try await eventually("a line of each request") {
@@ -73,7 +73,7 @@ struct StalledLogTests {
             let proxy = try await ProxyProcess(in: bed, trust: nil, log: log)
             try await requests(Self.many, to: proxy)
             proxy.process.send(signal: SIGTERM)
-            log.goOn()
+            log.proceed()
             #expect(try await proxy.process.ending() == .exited(0))
             _ = await log.lines.text
             #expect(proxy.events.all("exchange").count == Self.many)
@@ -104,7 +104,7 @@ struct StalledLogTests {
                     text += String(decoding: try await connection.receive(), as: UTF8.self)
                 }
             }
-            log.goOn()
+            log.proceed()
             let dropped = try await proxy.events.first("log.dropped")
             let lines = try #require(dropped["lines"].flatMap { Int($0) })
             #expect(lines > 0)

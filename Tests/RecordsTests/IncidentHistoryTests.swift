@@ -321,7 +321,7 @@ import Testing
     }
 
     /// Every prefix of a file is refused without trapping.
-    @Test func aFileThatBreaksOffIsRefused() throws {
+    @Test func aTruncatedFileIsRefused() throws {
         let whole = try file { _ in }
         for length in 0..<whole.count {
             #expect(throws: DecodingError.self) {

@@ -109,7 +109,7 @@ import Testing
             terms: ExchangeTerms(timeouts: Timeouts(), limits: Limits()), via: nil)
     }
 
-    @Test func aHopKnowsHowItWasLedTo() throws {
+    @Test func aHopKnowsItsRedirect() throws {
         let bench = try Workbench()
         let here = try destination(plain("192.0.2.1", 80, reach: .anywhere), bench)
         func within(_ scope: AddressScope?) -> UpstreamTarget.Reach {

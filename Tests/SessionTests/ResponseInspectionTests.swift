@@ -82,7 +82,7 @@ private final class SlowSink: BodySink {
 
     // MARK: Held back
 
-    @Test(arguments: [1, 7, 1000]) func whatIsHeldGoesOnByteForByte(most: Int) throws {
+    @Test(arguments: [1, 7, 1000]) func whatIsHeldContinuesByteForByte(most: Int) throws {
         let sink = SlowSink(most: most)
         let body = Array("[1, 2, 3]".utf8)
         let inspection = try inspection(.judgement(try judgement()))
@@ -103,7 +103,7 @@ private final class SlowSink: BodySink {
         #expect(sink.taken == body)
     }
 
-    @Test func anotherBodyGoesOnInItsPlace() throws {
+    @Test func anotherBodyContinuesInItsPlace() throws {
         let sink = SlowSink(most: 5)
         let inspection = try inspection(.judgement(try judgement()))
         _ = give(Array("[null]".utf8), by: 9, to: inspection)
@@ -115,7 +115,7 @@ private final class SlowSink: BodySink {
         #expect(inspection.original?.view.head.bodyLength == .known(7))
     }
 
-    @Test func aLongBodyIsRefusedOrGoesOnUnjudged() throws {
+    @Test func aLongBodyIsRefusedOrContinuesUnjudged() throws {
         let body = [UInt8](repeating: 0x20, count: 100)
         let refused = try inspection(.judgement(try judgement()))
         source.put(body)
@@ -256,7 +256,7 @@ private final class SlowSink: BodySink {
         #expect(give(Array("[1, 2,".utf8), by: 6, to: inspection, isHeld ? nil : sink).isEmpty)
         let rest = PieceSource(Array(" 3]".utf8))
         rest.isEnded = true
-        inspection.goOn(with: rest)
+        inspection.proceed(with: rest)
         for _ in 0..<9 { _ = isHeld ? inspection.keep(readable: false) : inspection.move(to: sink, readable: false) }
         #expect(inspection.takeFinding() == nil && inspection.body?.bytes == Array("[1, 2, 3]".utf8))
         if !isHeld { #expect(sink.taken == Array("[1, 2, 3]".utf8) && sink.isEnded) }

@@ -46,7 +46,7 @@ import Testing
         #expect(anchors.proven.count == 1)
     }
 
-    @Test func timeGoesOn() throws {
+    @Test func timeContinues() throws {
         #expect(reason(try verify(time: Self.now + 40 * Self.day)) == .expired)
         #expect(reason(try verify(time: Self.now - 40 * Self.day)) == .notYetValid)
         // It is valid again when the clock is right.

@@ -125,7 +125,7 @@ import Testing
         #expect(readAll(bench.origin) == "early and later")
     }
 
-    @Test func goesOnInOneDirectionWhenTheOtherHasEnded() throws {
+    @Test func continuesInOneDirectionWhenTheOtherHasEnded() throws {
         let bench = try Bench()
         bench.start()
         shutdown(bench.client, CInt(SHUT_WR))

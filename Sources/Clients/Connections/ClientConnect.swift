@@ -145,7 +145,7 @@ extension ClientConnection {
         case .giveUp: giveUp()
         case .cut: cut(cause ?? Self.stopped)
         case .pause: pause()
-        case .goOn: goOn()
+        case .proceed: proceed()
         }
     }
 

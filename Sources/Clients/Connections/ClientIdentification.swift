@@ -43,7 +43,7 @@ extension ClientConnection {
                 http2.note(record.traits)
                 reviewRelay()
             }
-            if !inquiries.isAwaitingRuns { for request in requests { request.goOn() } }
+            if !inquiries.isAwaitingRuns { for request in requests { request.proceed() } }
         }
     }
 

@@ -67,7 +67,7 @@ package final class ClientRequest {
     var isAuthenticating: Bool { if case .authenticating = phase { true } else { false } }
     var isSuspended: Bool { if case .none = suspension { false } else { true } }
 
-    /// Keeps the request until ``goOn()`` is called.
+    /// Keeps the request until ``proceed()`` is called.
     func keep(_ step: @escaping Step) {
         hasWaited = true
         phase = .identifying(step)
@@ -75,8 +75,8 @@ package final class ClientRequest {
     }
 
     /// Continues, unless the task is suspended.
-    func goOn() {
-        guard case .identifying(let step) = phase, !holdsBack({ $0.goOn() }) else { return }
+    func proceed() {
+        guard case .identifying(let step) = phase, !holdsBack({ $0.proceed() }) else { return }
         settle()
         step(self)
     }

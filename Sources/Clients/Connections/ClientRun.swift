@@ -34,7 +34,7 @@ extension ClientConnection {
             [weak self] run in
             guard let self else { return }
             inquiries.runs = .over(run)
-            for request in requests { request.goOn() }
+            for request in requests { request.proceed() }
         }
         if isBegun { inquiries.runs = .inFlight }
         return isBegun

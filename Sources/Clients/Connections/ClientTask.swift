@@ -123,7 +123,7 @@ extension ClientConnection {
         happened(.resume)
     }
 
-    func goOn() {
+    func proceed() {
         switch state.phase {
         case .relaying:
             if case .relaying(let relay, _) = carrier { relay.resume() }

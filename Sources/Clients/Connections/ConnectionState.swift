@@ -94,7 +94,7 @@ package struct ConnectionState: Hashable {
         case giveUp
         /// End both sides at once.
         case cut
-        case pause, goOn
+        case pause, proceed
     }
 
     package private(set) var phase = Phase.open
@@ -118,7 +118,7 @@ package struct ConnectionState: Hashable {
         case .resume:
             guard isSuspended else { return .none }
             isSuspended = false
-            return .goOn
+            return .proceed
         case .deadline: return interrupted(or: .giveUp)
         case .cancel: return interrupted(or: .cut)
         case .upgraded:

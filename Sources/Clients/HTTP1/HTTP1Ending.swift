@@ -76,7 +76,7 @@ extension HTTP1Server {
 
     func leave() {
         if isClosed { return }
-        assert(!exchange.isInFlight, "the owner would be told of the exchange's end")
+        assert(!exchange.isInFlight, "the exchange would report its end to the owner")
         phase = .closed
         gathering = nil
         deadline.clear()

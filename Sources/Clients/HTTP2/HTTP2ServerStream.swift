@@ -84,7 +84,7 @@ final class HTTP2ServerStream: ServerDoor {
 
     /// Refuses a head that is not a request.
     private func refuseHead(_ error: ProxyError) {
-        // Not as the door's previous request.
+        // The door's previous request may have set another form.
         refusalForm = .problem
         exchange.record.began(number: session.takeNumber(), at: session.now, on: streamNumber)
         server.note(&exchange.record)

@@ -11,7 +11,7 @@ package enum UnsafeCredentials: CaseIterable, CustomStringConvertible {
         switch self {
         case .overHTTP:
             """
-            insecure: allow_http answers challenges over http:// too, where whoever is on the way can read the password
+            insecure: allow_http answers challenges over http:// too, where anyone on the network can read the password
             """
         case .everywhere: "insecure: credentials in defaults are sent to whatever host asks for them"
         }

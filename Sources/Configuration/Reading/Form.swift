@@ -16,7 +16,7 @@ extension Form {
         let shown = ShownText.hidingSecrets(in: text)
         guard shown != text else { return result }
         if case .failure(let reason) = read(shown) { return .failure(reason) }
-        // The mistake is in what is hidden.
+        // The hidden part is invalid.
         return reason.text.contains("\"") ? .failure(Reason("\"\(ShownText(text))\" is not valid here")) : result
     }
 }

@@ -191,8 +191,8 @@ final class ControlResources {
             .problem(
                 503,
                 """
-                \(worker), which has the task, has not answered within \(WorkerInquiry.patience); it will obey when it \
-                goes on
+                \(worker), which has the task, has not answered within \(WorkerInquiry.patience); it obeys once it \
+                answers again
                 """
             )
         }

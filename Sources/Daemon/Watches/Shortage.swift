@@ -10,7 +10,7 @@ final class Shortage {
     private let event: Logger.Message
     private let effect: Effect
     private let quietNanoseconds: UInt64
-    private let goesOn: () -> Bool
+    private let lasts: () -> Bool
     private var began: MonotonicTime?
     private var last = MonotonicTime(nanoseconds: 0)
     private var count = 0
@@ -35,17 +35,17 @@ final class Shortage {
 
     /// - Parameters:
     ///   - quietNanoseconds: without a shortage, until it has ended.
-    ///   - goesOn: whether clients wait now.
+    ///   - lasts: whether clients wait now.
     init(
         _ event: Logger.Message, _ effect: Effect = .newClientsWait, loop: EventLoop, logger: Logger,
-        quietNanoseconds: UInt64 = 5_000_000_000, goesOn: @escaping () -> Bool = { false }
+        quietNanoseconds: UInt64 = 5_000_000_000, lasts: @escaping () -> Bool = { false }
     ) {
         self.event = event
         self.effect = effect
         self.loop = loop
         self.logger = logger
         self.quietNanoseconds = quietNanoseconds
-        self.goesOn = goesOn
+        self.lasts = lasts
     }
 
     func strike(_ level: Logger.Level, _ fields: @autoclosure () -> Logger.Metadata) {
@@ -70,7 +70,7 @@ final class Shortage {
 
     private func review() {
         guard let began else { return }
-        if goesOn() { lasted() }
+        if lasts() { lasted() }
         let quiet = loop.now - last
         guard quiet >= quietNanoseconds else { return deadline.set(afterNanoseconds: quietNanoseconds - quiet) }
         logger.notice(

@@ -19,7 +19,7 @@ package struct EnforcedLedger {
     /// Writes down more entries. After a failure nothing is remembered of them: they may not be enforced.
     /// - Returns: whether the file has them.
     package func add(_ entries: [HostEntry], at time: UnixTime) -> Bool {
-        // It is tried again every minute: what waits for the disk would become more and more.
+        // The caller retries every minute; queued writes would pile up behind the disk.
         guard !writer.isStuck else { return false }
         let before = kept.value
         kept.change { enforced in

@@ -114,7 +114,7 @@ package final class Exchange: UpstreamReceiver {
         case .forwardUpgrade: return forward(.upgrade)
         case .awaitHead: upstream?.wantsRead(true)
         case .pause: pause()
-        case .goOn: goOn()
+        case .proceed: proceed()
         case .finish: finish()
         case .becomeRelay: becomeRelay()
         case .refuse(let fault): refuse(fault)

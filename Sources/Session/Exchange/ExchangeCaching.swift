@@ -15,7 +15,7 @@ extension Exchange {
         guard terms.rules.store == .disk, method == .get || method == .head, let disk = session.cache.disk else {
             var finding: CacheFinding?
             withRequest { finding = session.cache.find($0, for: key, by: policy, terms: terms, at: now) }
-            return goOn(with: finding, key, policy, terms, destination, rules, fresh: fresh)
+            return proceed(with: finding, key, policy, terms, destination, rules, fresh: fresh)
         }
         var asked: OwnedRequest?
         withRequest { asked = OwnedRequest($0) }
@@ -27,7 +27,7 @@ extension Exchange {
                 let finding = self.session.cache.finding(
                     asked.view, found?.response, hasOthers: found?.hasOthers == true, key, policy, terms, at: now)
                 self.happened(
-                    self.goOn(with: finding, key, policy, terms, destination, rules, fresh: fresh))
+                    self.proceed(with: finding, key, policy, terms, destination, rules, fresh: fresh))
             }
         }
         cacheLookup = lookup
@@ -43,7 +43,7 @@ extension Exchange {
         deadline.clear()
     }
 
-    private func goOn(
+    private func proceed(
         with finding: CacheFinding?, _ key: CacheKey, _ policy: CachePolicy, _ terms: CacheTerms,
         _ destination: Destination, _ rules: ExchangeRules, fresh: Bool
     ) -> ExchangeState.Event? {

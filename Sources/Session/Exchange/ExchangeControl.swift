@@ -82,7 +82,7 @@ extension Exchange {
         clearDeadline()
     }
 
-    func goOn() {
+    func proceed() {
         keepTime()
         guard let upstream else { return }
         downstream.wantsRead(true)

@@ -131,7 +131,7 @@ extension ExchangeState {
         case awaitHead
         /// Leave both sides alone until ``resume``.
         case pause
-        case goOn
+        case proceed
         /// Everything was passed on.
         case finish
         /// The connections carry another protocol now.

@@ -27,7 +27,7 @@ extension Exchange {
 
     func reopen() -> ExchangeState.Event? {
         guard let resumption else { return nil }
-        record.goesOn()
+        record.continued()
         dropUpstream()
         clearDeadline()
         let pause = resumption.nextTry()
@@ -93,7 +93,7 @@ extension Exchange {
     func takeUp() -> ExchangeState.Event? {
         guard let upstream else { return nil }
         if let inspection {
-            inspection.goOn(with: upstream.responseBody)
+            inspection.proceed(with: upstream.responseBody)
         } else {
             responseBody = upstream.responseBody
         }

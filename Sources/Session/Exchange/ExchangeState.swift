@@ -124,7 +124,7 @@ package struct ExchangeState: Sendable, Hashable {
             suspension = .none
             return switch before {
             case .none: .none
-            case .suspended: .goOn
+            case .suspended: .proceed
             case .suspendedBeforeSending: begin()
             }
         case .cancel(let isTold): return isTold ? end(.cancelled) : cut(.cancelled)

@@ -13,15 +13,15 @@ final class RequestThrottle: BodySource, BodySink {
     /// The body's sink during a pull.
     private var sink: (any BodySink)?
 
-    /// - Parameter goOn: called after a pause with the owner, which holds the throttle.
+    /// - Parameter proceed: called after a pause with the owner, which holds the throttle.
     init<Owner: AnyObject>(
         _ rule: Throttle, source: any BodySource, loop: EventLoop, owner: Owner,
-        goOn: @escaping @Sendable (Owner) -> Void
+        proceed: @escaping @Sendable (Owner) -> Void
     ) {
         self.source = source
         self.rule = rule
         allowance = rule.packet
-        pause = Deadline(loop: loop, owner: owner, expired: goOn)
+        pause = Deadline(loop: loop, owner: owner, expired: proceed)
     }
 
     var isPausing: Bool { pause.isSet }

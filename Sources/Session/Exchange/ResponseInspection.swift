@@ -79,7 +79,7 @@ final class ResponseInspection: BodySource, BodySink {
     /// The complete body and its reservation; nil if it wasn't kept.
     var body: (bytes: [UInt8], BodyReservation)? { isTold ? nil : (kept, reservation) }
 
-    func goOn(with source: any BodySource) { self.source = source }
+    func proceed(with source: any BodySource) { self.source = source }
 
     // MARK: Input
 

@@ -46,7 +46,7 @@ final class SharedUpstream {
     }
 
     /// Sends its own request, as the others are too far ahead. True if that is allowed.
-    private func goOnAlone() -> Bool {
+    private func proceedAlone() -> Bool {
         // As for the exchange's own tries, the policy in force applies.
         guard !place.destination.origin.isRetired else {
             truncation = "the configuration has changed since the response began"
@@ -198,7 +198,7 @@ extension SharedUpstream: BodySource {
             guard search?.isOver != false else { return lost() }
             ending = trailers
             return true
-        case .leftBehind where prefix != nil: return goOnAlone()
+        case .leftBehind where prefix != nil: return proceedAlone()
         case .leftBehind: truncation = "the client was too slow for the others that shared the response"
         case .broke(let cause): truncation = cause
         case .failed(let failure): truncation = failure.cause

@@ -199,7 +199,7 @@ package struct TaskRecord: ~Copyable {
     }
 
     /// The response was interrupted, and the remainder is requested.
-    mutating func goesOn() {
+    mutating func continued() {
         begunBefore = firstByte
         triesAgain(.brokenResponse)
     }

@@ -84,7 +84,7 @@ final class ConnectionState {
         readsFirst = true
     }
 
-    /// Replaces what OpenSSL reads from by a ``RecordInput`` with the bytes that it holds.
+    /// Replaces OpenSSL's input by a ``RecordInput`` with the bytes already read.
     /// - Returns: nil: there is no memory for it, and nothing changes.
     func readAhead() -> RecordInput? {
         let input = RecordInput(descriptor)

@@ -106,7 +106,7 @@ struct PathSearch {
             || !brokenLinks.isEmpty && zip(path, path.dropFirst()).contains { brokenLinks.contains([$0, $1]) }
     }
 
-    /// Drops what a failure shows to be wrong on every path.
+    /// Drops certificates that a failure rules out on every path.
     mutating func learn(from failed: ChainFailure) {
         let depth = failed.failure.depth
         if let culprit = failed.culprit {

@@ -70,14 +70,14 @@ struct ExpectedExchange {
             (
                 "downloads",
                 rules.resume
-                    ? "continued if they break off (GET, with a strong validator and byte ranges)"
-                    : "not continued if they break off"
+                    ? "continued if interrupted (GET, with a strong validator and byte ranges)"
+                    : "not continued if interrupted"
             )
         case .coalesce:
             rules.coalesce
                 ? (
                     "in flight",
-                    "identical GETs are made once" + rules.coalesceWith.map { ", with equal \($0) too" }.joined()
+                    "identical GETs are coalesced" + rules.coalesceWith.map { ", with equal \($0) too" }.joined()
                 ) : nil
         case .maxActive:
             rules.maxActive.map {

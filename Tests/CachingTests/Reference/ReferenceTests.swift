@@ -9,7 +9,7 @@ import Testing
     private static let sequences = 500
     private static let requests = 5
 
-    @Test(arguments: 0..<lanes) func theRoomDoesWhatTheModelDoes(lane: Int) throws {
+    @Test(arguments: 0..<lanes) func theModuleDoesWhatTheModelDoes(lane: Int) throws {
         for number in 0..<Self.sequences {
             let seed = UInt64(lane * Self.sequences + number)
             guard try !holds(seed) else { continue }
@@ -24,7 +24,7 @@ import Testing
     private func holds(_ seed: UInt64, say: ((String) -> Void)? = nil) throws -> Bool {
         var messages = RandomMessages(seed: seed)
         let isShared = seed % 2 == 1
-        var (model, room) = (ReferenceCache(isShared: isShared), RoomCache(isShared: isShared))
+        var (model, room) = (ReferenceCache(isShared: isShared), ModuleCache(isShared: isShared))
         var now: Int64 = 1_800_000_000
         say?(isShared ? "shared" : "private")
         for _ in 0..<Self.requests {

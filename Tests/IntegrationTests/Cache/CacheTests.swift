@@ -200,7 +200,7 @@ struct CacheTests {
 
     // MARK: What isn't stored
 
-    @Test func aBodyThatBreaksOffIsNotStored() async throws {
+    @Test func anInterruptedBodyIsNotStored() async throws {
         try await withTestBed { bed in
             let cache = try await CacheBed(bed, entry: ["cache: memory", "session: {resume: false}"])
             let target = "/a?\(Self.fresh)&length=5000&cut=3000"

@@ -57,7 +57,7 @@ struct HTTP2PolicyTests {
     }
 
     /// With pins that still match, only the connection is new.
-    @Test func aReloadThatAllowsTheHostGoesOn() async throws {
+    @Test func aReloadThatAllowsTheHostContinues() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed, sections: ["proxy": ["workers: 1"]])
             let client = try await HTTP2Client(in: shared, authority: shared.authority(of: "h2.test"))

@@ -68,7 +68,7 @@ final class StalledPipe: Sendable {
     }
 
     /// Resumes reading, and collects all further lines in ``lines``.
-    func goOn() {
+    func proceed() {
         guard isCollected.exchange(true, ordering: .relaxed) == false else { return }
         lines.collect(from: reading)
     }

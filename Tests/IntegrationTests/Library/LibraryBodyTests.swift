@@ -151,7 +151,7 @@ struct LibraryBodyTests {
         }
     }
 
-    @Test func aStreamThatBreaksOffIsAnError() async throws {
+    @Test func anInterruptedStreamIsAnError() async throws {
         try await withLibraryBed { bed in
             let session = try bed.session { $0.resumesBrokenDownloads = false }
             let (body, _) = try await session.bytes(for: HTTPRequest(bed.url + "/cut-short/length/400000"))

@@ -123,7 +123,7 @@ struct LibraryTransferTests {
         }
     }
 
-    @Test func aDownloadThatBreaksOffIsContinued() async throws {
+    @Test func anInterruptedDownloadIsContinued() async throws {
         try await withLibraryBed { bed in
             let breaking = try await bed.peer("breaking_origin.py")
             let url = "https://api.localhost:\(breaking.port)"

@@ -84,7 +84,7 @@ import Testing
         #expect(poster.response == "200 ")
         body.put(Array("abc".utf8))
         body.isEnded = true
-        slow.goesOn()
+        slow.continues()
         #expect(reader.response == "200 abc" && reader.endings == 1)
         #expect(session.cache.memory.figures.responses == 0)
         #expect(try isAsked("/a"))

@@ -63,7 +63,7 @@ import Testing
             (.responseBroke(begun: true, resumption: .possible(progressed: true)), .reopen),
         ]
 
-    @Test func aDownloadThatBreaksOffIsContinued() {
+    @Test func anInterruptedDownloadIsContinued() {
         expectSteps(
             Self.broke + [
                 (.upstreamReady(reused: false), .resend), (.requestSent, .wait), (.head(.rest), .takeUp),

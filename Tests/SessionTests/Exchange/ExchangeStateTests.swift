@@ -257,7 +257,7 @@ import Testing
                 if how == .delivered, !isBroken, !hasForwarded { return "delivered nothing" }
                 isOpen = false
             case .pause: isSuspended = true
-            case .goOn: isSuspended = false
+            case .proceed: isSuspended = false
             case .none, .wait, .stopReadingRequest, .awaitHead: break
             }
             return nil

@@ -39,11 +39,11 @@ import Testing
         let body = PieceSource()
         try upstream.answer("HTTP/1.1 200 OK\r\nContent-Length: 6", body)
         body.put(Array("abc".utf8))
-        upstream.goesOn()
+        upstream.continues()
         #expect(downstream.response == "200 abc" && downstream.ending == nil)
         body.put(Array("def".utf8))
         body.isEnded = true
-        upstream.goesOn()
+        upstream.continues()
         #expect(downstream.response == "200 abcdef" && downstream.sink.isEnded)
         guard case .finished(keeping: nil)? = downstream.ending, case .finished(requestSent: true, _)? = upstream.ending
         else {
@@ -68,10 +68,10 @@ import Testing
         }
         let downstream = try undecided()
         let looks = upstream.looks
-        upstream.goesOn()
+        upstream.continues()
         downstream.exchange.suspend("a test")
         downstream.exchange.resume("a test")
-        upstream.goesOn()
+        upstream.continues()
         #expect(upstream.looks == looks && !upstream.isRead && downstream.heads.isEmpty)
         // It may need yet another decision.
         downstream.exchange.decided()
@@ -98,7 +98,7 @@ import Testing
         #expect(downstream.exchange.downstreamIsReadable())
         #expect(upstream.sink.bytes == Array("12".utf8))
         upstream.sink.room = .max
-        upstream.goesOn()
+        upstream.continues()
         #expect(upstream.sink.bytes == Array("12345".utf8) && upstream.sink.isEnded)
         downstream.sink.room = 1
         try upstream.answer("HTTP/1.1 200 OK\r\nContent-Length: 3", .whole("abc"))
@@ -121,7 +121,7 @@ import Testing
     @Test func oneTurnReadsOnce() throws {
         let downstream = try asked("GET / HTTP/1.1")
         for _ in 0..<9 { try upstream.answer("HTTP/1.1 103 Early Hints", isTold: false) }
-        upstream.goesOn()
+        upstream.continues()
         #expect(upstream.reads == 1 && upstream.looks == 10 && downstream.ending == nil)
     }
 
@@ -160,7 +160,7 @@ import Testing
         let downstream = try asked("GET / HTTP/1.1")
         downstream.exchange.suspend("the test")
         try upstream.answer("HTTP/1.1 200 OK\r\nContent-Length: 3", .whole("abc"))
-        upstream.goesOn()
+        upstream.continues()
         #expect(downstream.response == "" && downstream.ending == nil && !downstream.isRead)
         downstream.exchange.resume("the test")
         #expect(downstream.response == "200 abc" && downstream.endings == 1)

@@ -81,7 +81,7 @@ func expectSteps(_ steps: [ExchangeStep], sourceLocation: SourceLocation = #_sou
         expectSteps(asked + [(.deadline, .refuse(.nothingMoved))])
         expectSteps(
             asked + [
-                (.responseEnded, .judge), (.suspend, .pause), (.judged(isAccepted: true), .none), (.resume, .goOn),
+                (.responseEnded, .judge), (.suspend, .pause), (.judged(isAccepted: true), .none), (.resume, .proceed),
                 (.responseEnded, .finish),
             ])
     }
@@ -122,7 +122,7 @@ func expectSteps(_ steps: [ExchangeStep], sourceLocation: SourceLocation = #_sou
         expectSteps([
             (.requestArrived(expectsContinue: false, leased: false), .open(fresh: false)), (.suspend, .pause),
             (.suspend, .none), (.upstreamReady(reused: false), .none), (.deadline, .none), (.resume, .send),
-            (.resume, .none), (.requestSent, .wait), (.suspend, .pause), (.resume, .goOn),
+            (.resume, .none), (.requestSent, .wait), (.suspend, .pause), (.resume, .proceed),
         ])
     }
 

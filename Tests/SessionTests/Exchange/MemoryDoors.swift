@@ -96,7 +96,7 @@ final class MemoryUpstream: Upstream {
     }
 
     /// More of the response's body is there, or more space for the request's.
-    func goesOn() {
+    func continues() {
         receiver?.upstreamIsReadable()
         receiver?.upstreamIsWritable()
     }

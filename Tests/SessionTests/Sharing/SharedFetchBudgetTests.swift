@@ -74,7 +74,7 @@ import Testing
     }
 
     /// The latecomers' bytes are dropped first, then the slow readers'. The fastest gets everything, a piece at a time.
-    @Test func withoutRoomTheFastestGoesOnAlone() throws {
+    @Test func withoutRoomTheFastestContinuesAlone() throws {
         start()
         let (fast, slow) = (Reading(), Reading())
         let one = try #require(fetch.join(fast.reader))

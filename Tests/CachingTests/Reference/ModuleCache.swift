@@ -3,7 +3,7 @@ import PinproxyHTTPWire
 @testable import PinproxyCaching
 
 /// A simple cache by the module's rules, as a session uses them, without I/O.
-struct RoomCache {
+struct ModuleCache {
     private struct Entry {
         let path: String
         let head: OwnedResponse
