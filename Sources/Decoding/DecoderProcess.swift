@@ -194,6 +194,8 @@ final class DecoderProcess: SocketHandler {
     }
 
     private func reap() {
+        // It may have said why it can't start. It isn't reaped yet, so that it can still be killed by its number.
+        if state.phase == .starting { read() }
         var status: CInt = 0
         guard waitpid(identifier, &status, WNOHANG) == identifier else { return }
         end?.stop()

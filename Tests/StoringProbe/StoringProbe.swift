@@ -12,8 +12,8 @@ import PinproxyTLS
 @main enum StoringProbe {
     /// Keys in use.
     private static let keys = 40
-    /// Longer bodies are in files.
-    private static let largestInRow = 8192
+    /// A body has a file from its first full piece on.
+    private static let piece = 64 << 10
 
     static func main() throws {
         let words = CommandLine.arguments
@@ -60,9 +60,10 @@ import PinproxyTLS
             let (seed, length) = (UInt64(random.next(1 << 30)), random.next(random.next(2) == 0 ? 3000 : 150_000))
             var writer = try store.writer(identity)
             try writer.append(body(seed, length))
-            if holds, length > largestInRow {
+            if holds, length > piece {
                 say("holding")
-                while true { pause() }
+                // The writer would be dropped, and remove its file, if it weren't used again.
+                while writer.length > 0 { pause() }
             }
             if random.next(8) > 0 { _ = try writer.commit(head: Array("\(seed) \(length)".utf8), metadata: []) }
         }
