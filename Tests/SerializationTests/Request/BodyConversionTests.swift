@@ -207,10 +207,10 @@ import Testing
 
     /// Many keys, and one key many times, in linear time.
     @Test func manyPairsAreRead() throws {
-        let many = (0..<200_000).map { "k\($0)=v" }.joined(separator: "&")
+        let many = (0..<50_000).map { "k\($0)=v" }.joined(separator: "&")
         #expect(try convert(many, .form, .json).utf8.count > many.utf8.count)
-        let one = Array(repeating: "k=v", count: 200_000).joined(separator: "&")
-        #expect(try convert(one, .form, .json).utf8.count == 8 + 200_000 * 4 - 1)
+        let one = Array(repeating: "k=v", count: 50_000).joined(separator: "&")
+        #expect(try convert(one, .form, .json).utf8.count == 8 + 50_000 * 4 - 1)
     }
 
     // MARK: Round trips, and garbage

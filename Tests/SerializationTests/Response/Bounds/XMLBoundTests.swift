@@ -51,7 +51,7 @@ import Testing
             "<!DOCTYPE a [<!ATTLIST a b \(kind)(" + list(count, "|") { "n\($0)" } + ") #IMPLIED>]><a/>"
         }
         #expect(defect(in: document(5_000)) == nil)
-        #expect(defect(in: document(1_000_000))?.explanation == Self.tooLong)
+        #expect(defect(in: document(200_000))?.explanation == Self.tooLong)
     }
 
     /// The list is hidden: its separators are references to characters, and it is read once the entity is referred to.
@@ -72,7 +72,7 @@ import Testing
     @Test func namespacesCostNothing() {
         let open = list(250, "") { depth in "<n " + list(1_000, " ") { "xmlns:x\(depth)_\($0)='u'" } + ">" }
         let document =
-            "<r xmlns:q='u'>\(open)\(String(repeating: "<q:e/>", count: 200_000))"
+            "<r xmlns:q='u'>\(open)\(String(repeating: "<q:e/>", count: 50_000))"
             + String(repeating: "</n>", count: 250) + "</r>"
         #expect(defect(in: document) == nil)
     }
