@@ -66,7 +66,7 @@ import Testing
     @Test func theFileIsBounded() throws {
         let text = Array(#"{"pinproxy_bundle": 1, "roots": []}"#.utf8)
         let limit = BundleDocument.bytesLimit
-        for (count, isRead) in [(limit, true), (limit + 1, false)] {
+        for (count, isRead) in [(limit - 1, true), (limit, true), (limit + 1, false)] {
             let bytes = text + [UInt8](repeating: 0x20, count: count - text.count)
             let reason = Self.reason { () throws(BundleError) in try BundleDocument(bytes) }
             #expect(reason == (isRead ? nil : "the file is larger than 16 MiB"))
@@ -251,20 +251,26 @@ import Testing
         }
     }
 
-    /// The largest content that the format allows fits into the file.
-    @Test func theBytesOfFilesAreBounded() throws {
-        func files(_ count: Int) -> [BundleFile] {
-            let half = count / 2
-            return [
-                BundleFile(path: "pins.yaml", bytes: [UInt8](repeating: 0xFF, count: half)),
-                BundleFile(path: "a", bytes: [UInt8](repeating: 0xFF, count: count - half)),
-            ]
-        }
+    @Test func theBytesOfFilesAreBounded() {
         let limit = BundleFile.bytesLimit
-        let bundle = try Self.envelope(files(limit))
-        #expect(try BundleBed.document(bundle: bundle).bytes().count < BundleDocument.bytesLimit)
-        let reason = Self.reason { () throws(BundleError) in try Self.envelope(files(limit + 1)) }
-        #expect(reason == "bundle.files: they have more than 8 MiB together")
+        for (count, isTaken) in [(limit - 1, true), (limit, true), (limit + 1, false)] {
+            let half = [UInt8](repeating: 7, count: limit / 2)
+            let files = [
+                BundleFile(path: "pins.yaml", bytes: half),
+                BundleFile(path: "a", bytes: [UInt8](repeating: 7, count: count - half.count)),
+            ]
+            #expect(
+                Self.reason { () throws(BundleError) in try Self.envelope(files) }
+                    == (isTaken ? nil : "bundle.files: they have more than 8 MiB together"))
+        }
+    }
+
+    /// The largest content that the format allows fits into the file.
+    @Test func theLargestBundleFits() throws {
+        let files = [BundleFile(path: "pins.yaml", bytes: [UInt8](repeating: 0xFF, count: BundleFile.bytesLimit))]
+        let bundle = try Self.envelope(files)
+        let bytes = try BundleBed.document(bundle: bundle).bytes()
+        #expect(bytes.count < BundleDocument.bytesLimit)
     }
 
     @Test func groupsStageAndNoteAreBounded() {

@@ -13,11 +13,14 @@ struct BlockCacheTests {
         let cache = BlockCache()
         let memory = cache.functions
         let first = try #require(memory.malloc(size, memory.mem_user_data))
+        // malloc gives more than was asked for if too little of a block would remain.
+        let usable = malloc_usable_size(first)
         memory.free(first, memory.mem_user_data)
         #expect(cache.kept >= size)
-        #expect(memory.malloc(size, memory.mem_user_data) == first)
+        let second = memory.malloc(usable, memory.mem_user_data)
+        #expect(second == first)
         #expect(cache.kept == 0)
-        memory.free(first, memory.mem_user_data)
+        memory.free(second, memory.mem_user_data)
     }
 
     @Test func aBlockHasTheSizeThatWasAskedFor() throws {
